@@ -1,7 +1,7 @@
 """The command line and composition root; alone in reading arguments and the environment.
 
-`python app.py`, or `timbre` where it is installed, serves the studio; `say`, `voices`, `info`,
-`pack`, `check` and `settings` are commands. A command imports what it needs when it is run.
+`python app.py`, or `timbre` where it is installed, serves the studio; `say`, `train`, `voices`,
+`info`, `pack`, `check` and `settings` are commands. A command imports what it needs when it is run.
 Arguments win over the environment, and both over the defaults of `studio/settings.py`.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -330,6 +330,55 @@ def check(
             found = judge(file)
             said = f"{found.said} {found.advice}".strip()
             console.result(f"{file}: {said} (score {found.score:.2f})")
+
+
+@cli.command()
+def train(
+    recordings: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Recordings, or folders of them, with texts beside (docs/own-voice.md)."
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option(help="What the voice is called.")] = "",
+    consent: Annotated[
+        str, typer.Option(help="Whose voice it is, and that they agree: Ann Lee, my own voice.")
+    ] = "",
+    language: Annotated[str, typer.Option(help="What is spoken.")] = "auto",
+    transcriber: Annotated[
+        str, typer.Option(help="A faster-whisper model that writes down what is said.")
+    ] = "",
+    rows: Annotated[int, typer.Option(min=1, max=64, help="Rows that are learned.")] = 8,
+    epochs: Annotated[int, typer.Option(min=1, max=40)] = 8,
+    adapter: Annotated[
+        bool, typer.Option("--adapter", help="Train a copy of the model instead (LoRA).")
+    ] = False,
+    resume: Annotated[str, typer.Option(help="The id of a training that was stopped.")] = "",
+    model: Models = None,
+    device: Device = None,
+    data: Data = None,
+) -> None:
+    """Train a voice of one's own from recordings."""
+    with plainly():
+        from engine import InvalidSetting
+        from studio.cli.app_context import AppContext
+        from studio.cli.train import TrainOptions
+        from studio.cli.train import train as run
+        from training.voice.prepare import Wish
+
+        _calm_torch()
+        settings = read_settings(model=model, device=device, data=data)
+        context = AppContext(settings, console)
+        if not (name.strip() or resume):
+            raise InvalidSetting("Give the voice a name: --name 'My voice'.")
+        heard = transcriber or settings.transcriber
+        way: Literal["rows", "adapter"] = "adapter" if adapter else "rows"
+        wish = Wish(
+            name, context.models()[0], consent, language, rows, epochs, settings.device, way
+        )
+        options = TrainOptions(recordings or [], wish, heard, resume)
+        kept = run(options, settings.data, context.library(), console)
+        console.result(f"Saved. Speak with it: {COMMAND} say {kept} TEXT")
 
 
 @cli.command(name="settings")

@@ -20,6 +20,7 @@ from engine.types import (
     Design,
     Pcm,
     Preset,
+    Rows,
     SamplingParams,
     Vector,
     Waveform,
@@ -66,6 +67,7 @@ class Prompt:
     language_id: int | None = None  # None: Auto
     speaker_id: int | None = None  # a preset: a row of the talker's codec embedding
     vector: Vector | None = None  # a clone or a blend
+    rows: Rows | None = None  # of a trained voice, after its vector
     reference: ReferencePrompt | None = None
 
     def __len__(self) -> int:
@@ -73,7 +75,8 @@ class Prompt:
         head = len(self.instruct_ids) + len(self.role_ids)
         tags = 3 if self.language_id is None else 4
         speaker = self.speaker_id is not None or self.vector is not None
-        column = tags + speaker + 1  # …, pad; bos is part of the body
+        learned = 0 if self.rows is None else len(self.rows)
+        column = tags + speaker + learned + 1  # …, pad; bos is part of the body
         return head + column + self._body()
 
     def _body(self) -> int:

@@ -19,9 +19,11 @@ SAMPLE_RATE = 24_000
 FRAME_SAMPLES = 1_920  # 80 ms
 FRAME_SECONDS = FRAME_SAMPLES / SAMPLE_RATE
 CODEBOOKS = 16
+MAX_LEARNED_ROWS = 64
 
 Vector: TypeAlias = NDArray[np.float32]  # [width]
 Codes: TypeAlias = NDArray[np.int64]  # [frames, 16]
+Rows: TypeAlias = NDArray[np.float32]  # [rows, width]
 Pcm: TypeAlias = NDArray[np.int16]  # [samples]
 Waveform: TypeAlias = NDArray[np.float32]  # [samples], 24 kHz mono
 
@@ -36,16 +38,23 @@ class Preset:
 
 @dataclass(frozen=True, eq=False)
 class Clone:
-    """A voice from a recording: its speaker embedding, optionally with transcript and codes."""
+    """A voice from recordings: its speaker embedding, optionally with transcript and codes of one
+    recording, or with rows that were learned from many and follow the embedding in the prompt."""
 
     vector: Vector
     transcript: str = ""
     codes: Codes | None = None
     model: str = ""  # the checkpoint whose speaker space the vector belongs to; "": unknown
+    rows: Rows | None = None  # learned
+    digest: str = ""  # of the weights for which the rows were learned
 
     @property
     def in_context(self) -> bool:
         return self.codes is not None and bool(self.transcript)
+
+    @property
+    def trained(self) -> bool:
+        return self.rows is not None
 
 
 @dataclass(frozen=True)
@@ -178,3 +187,4 @@ class Capabilities:
     styles: dict[str, tuple[str, ...]] = field(default_factory=dict)
     described: tuple[str, ...] = ()  # words that it knows in a description; (): any
     spoken_form: bool = False  # it was taught words alone, so what is written is spelt out for it
+    digest: str = ""  # of the talker's weights, to which trained voices belong

@@ -21,7 +21,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 NAME = "timbre"
-OURS = ("app", "engine", "studio", "presets")
+OURS = ("app", "engine", "studio", "presets", "training")
+FOLDERS = ("engine", "studio", "presets", "training/voice")  # how the model was made stays out
 TESTING = "engine/testing"  # twins for tests alone
 # What may name a module in a string: engine.plan, studio.cluster.router:SpeechRouter, -m engine.x
 REFERENCE = re.compile(r"(?:^|-m |import |from )(\w+(?:\.\w+)?)(?=[.:]|\b)")
@@ -101,8 +102,9 @@ def assemble(root: Path, target: Path) -> None:
     shutil.copytree(root / "package" / NAME, target, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(root / "app.py", target)
     left_out = shutil.ignore_patterns("__pycache__", "*.pyc", "node_modules")
-    for each in OURS[1:]:
+    for each in FOLDERS:
         shutil.copytree(root / each, target / each, ignore=left_out)
+    shutil.copy(root / "training" / "__init__.py", target / "training")
     shutil.rmtree(target / TESTING)
     known = modules(root)
     for path in target.rglob("*.py"):

@@ -16,22 +16,24 @@ import numpy as np
 from pydantic import ValidationError
 
 from engine.checkpoints.config_file import read_model_config
-from engine.checkpoints.files import Table, read_json, read_row
+from engine.checkpoints.files import Table, read_json, read_row, weights_digest
 from engine.checkpoints.tokens import Tokens
 from engine.errors import CheckpointError, InvalidVoice, NotCapable, UnknownVoice
 from engine.messages import Message, misfit
 from engine.plan import Prompt, ReferencePrompt, ResolvedSampling
 from engine.types import (
     CODEBOOKS,
+    MAX_LEARNED_ROWS,
     Capabilities,
     Clone,
     Codes,
     Design,
     Preset,
+    Rows,
     SamplingParams,
     Vector,
 )
-from engine.voices.routing import describe, no_language
+from engine.voices.routing import TRAINED_ELSEWHERE, describe, no_language
 
 KINDS = ("custom_voice", "base", "voice_design")
 TEXT_FORMS = ("written", "spoken")
@@ -168,7 +170,11 @@ class LocalCheckpoint:
         self._require(
             self.capabilities.clone or self.capabilities.preset, Message("take a speaker vector")
         )
-        return {"vector": self._vector(voice.vector), "reference": self._reference(voice)}
+        return {
+            "vector": self._vector(voice.vector),
+            "rows": self._learned(voice),
+            "reference": self._reference(voice),
+        }
 
     def _speaker_id(self, name: str) -> int:
         self._require(self.capabilities.preset, Message("speak with preset voices"))
@@ -196,6 +202,18 @@ class LocalCheckpoint:
                 size=vector.size,
             )
         return vector.astype(np.float32)
+
+    def _learned(self, voice: Clone) -> Rows | None:
+        """A trained voice's rows, which mean something to the weights they were learned for."""
+        if voice.rows is None:
+            return None
+        own, rows = self.capabilities, voice.rows
+        if voice.digest != own.digest:
+            raise InvalidVoice(TRAINED_ELSEWHERE, model=voice.model or "?", there=own.name)
+        shaped = rows.ndim == 2 and rows.shape[1] == self._width
+        if not shaped or not 1 <= len(rows) <= MAX_LEARNED_ROWS or not np.isfinite(rows).all():
+            raise InvalidVoice("This trained voice is damaged. Train it again.")
+        return rows.astype(np.float32)
 
     def _reference(self, voice: Clone) -> ReferencePrompt | None:
         if voice.codes is None or not voice.transcript:
@@ -245,6 +263,7 @@ class LocalCheckpoint:
             described=taught.get(DESCRIPTION, ()),
             spoken_form=_text_form(config) == "spoken",
             max_letters=config.integer("tts_max_letters", MIN_LETTERS, LARGEST, MAX_LETTERS),
+            digest=weights_digest(self.folder),
         )
 
 

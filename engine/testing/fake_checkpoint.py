@@ -13,8 +13,8 @@ import numpy as np
 
 from engine.errors import InvalidVoice, NotCapable, UnknownVoice
 from engine.plan import Prompt, ReferencePrompt, ResolvedSampling
-from engine.types import Capabilities, Clone, Design, Preset, SamplingParams, Vector
-from engine.voices.routing import no_language
+from engine.types import Capabilities, Clone, Design, Preset, Rows, SamplingParams, Vector
+from engine.voices.routing import TRAINED_ELSEWHERE, no_language
 
 SPEAKERS = ("ryan", "vivian", "serena", "aiden", "eric", "dylan")
 LANGUAGES = ("chinese", "english", "german", "french", "japanese")
@@ -35,6 +35,7 @@ def fake_capabilities(name: str = "fake", **changes: object) -> Capabilities:
         "design": True,
         "instruct": True,
         "max_letters": 100_000,
+        "digest": f"weights of {name}",
     }
     return Capabilities(**{**values, **changes})  # type: ignore[arg-type]
 
@@ -77,6 +78,7 @@ class FakeCheckpoint:
             language_id=self.language_id(language, speaker),
             speaker_id=self._speaker_id(speaker) if speaker is not None else None,
             vector=self._vector(voice) if isinstance(voice, Clone) else None,
+            rows=self._learned(voice) if isinstance(voice, Clone) else None,
             reference=self._reference(voice) if isinstance(voice, Clone) else None,
         )
 
@@ -108,6 +110,12 @@ class FakeCheckpoint:
                 "This model takes vectors of {width} numbers.", width=self.capabilities.width
             )
         return voice.vector
+
+    def _learned(self, voice: Clone) -> Rows | None:
+        if voice.trained and voice.digest != self.capabilities.digest:
+            own = self.capabilities.name
+            raise InvalidVoice(TRAINED_ELSEWHERE, model=voice.model or "?", there=own)
+        return voice.rows
 
     def _reference(self, voice: Clone) -> ReferencePrompt | None:
         if voice.codes is None or not voice.in_context:

@@ -7,6 +7,7 @@ that is missing. Steps take the time that a cost model gives, on a real or a vir
 from __future__ import annotations
 
 import time
+import zlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -37,13 +38,15 @@ def fake_frames(prompt: Prompt) -> int:
 
 
 def fake_codes(prompt: Prompt, seed: int, frame: int) -> Codes:
-    """The codes of one frame; they depend on the text known by then."""
+    """The codes of one frame; they depend on the text known by then, and on learned rows."""
     known = len(prompt.text_ids)
     if prompt.layout == "streamed":
         beside = 1 + (len(prompt.reference.codes) if prompt.reference else 0)
         told = prompt.reference.text_ids if prompt.reference else ()
         known = max(0, min(known, beside + frame + 1 - len(told)))
     last = prompt.text_ids[known - 1] if known else 0
+    if prompt.rows is not None:
+        seed += zlib.crc32(prompt.rows.tobytes())
     state = np.uint64((seed * 1_000_003 + known * 8191 + last * 131 + frame * 7919) % 2**63)
     mixed = (state + np.arange(1, CODEBOOKS + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
     return ((mixed >> np.uint64(40)) % np.uint64(2048)).astype(np.int64)

@@ -84,7 +84,7 @@ class Library:
 
     def save(self, name: str, voice: Storable, **details: Any) -> SavedVoice:
         """Save a voice. `details` are fields of VoiceCard: kind, note, colour, tags, consent …"""
-        kind = "design" if isinstance(voice, Design) else "clone"
+        kind = "design" if isinstance(voice, Design) else "trained" if voice.trained else "clone"
         card = _card({"kind": kind, "created": _now(), **details}, voice, name)
         with self._writing(create=True):
             self._check_free(card.name)
@@ -184,10 +184,11 @@ class Library:
         """Import an untrusted voice file; it is checked before anything is written.
 
         A name that is taken gets a number, so that an import never replaces another voice. A
-        cloned voice without its owner's consent is refused.
+        cloned or trained voice without its owner's consent is refused.
         """
         card, voice = unpack(data)
-        if card.kind == "clone" and isinstance(voice, Clone) and not card.consent:
+        copied = card.kind in ("clone", "trained") and isinstance(voice, Clone)
+        if copied and not card.consent:
             raise InvalidVoice(
                 "'{name}' is a copied voice without its owner's consent. Ask for it, then export "
                 "the voice again.",
@@ -378,6 +379,7 @@ def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> V
             "width": len(voice.vector),
             "transcript": voice.transcript,
             "model": voice.model,
+            "digest": voice.digest,
         }
     title = " ".join((name if name is not None else fields["name"]).split())
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from engine.types import Blend, Capabilities, Clone, Design, Preset, SpeechReque
 from engine.voices.blend import mix
 
 Checkpoints: TypeAlias = Mapping[str, Checkpoint]
+TRAINED_ELSEWHERE: Final = (
+    "This voice was trained for {model} and speaks with its exact weights only. Here is: {there}. "
+    "Load that model, or train the voice again with this one."
+)
 _NEEDS = {
     "preset": Message("has preset speakers (a CustomVoice model)"),
     "clone": Message("clones (a Base model)"),
@@ -49,7 +53,7 @@ def route_voice(voice: Voice, checkpoints: Checkpoints, model: str | None = None
     if isinstance(voice, Design):
         return _design(voice, able)
     if isinstance(voice, Clone):
-        return _clone(voice, able)
+        return _trained(voice, able) if voice.trained else _clone(voice, able)
     return _blend(voice, able, checkpoints)
 
 
@@ -57,11 +61,16 @@ def is_native(voice: Clone, capabilities: Mapping[str, Capabilities]) -> bool:
     """Whether the model that it was made with is here and can speak it, or is not known."""
     own = capabilities.get(voice.model)
     fits = own is not None and own.width == len(voice.vector)
+    if voice.trained:
+        return any(speaks(voice, each) for each in capabilities.values())
     return not voice.model or (fits and own is not None and speaks(voice, own))
 
 
 def speaks(voice: Clone, own: Capabilities) -> bool:
-    """In-context clones need a checkpoint that clones; a vector also works with presets."""
+    """In-context clones need a checkpoint that clones; a vector also works with presets; a trained
+    voice needs the very weights that it was trained for."""
+    if voice.trained:
+        return voice.digest == own.digest
     return _ABILITIES["clone" if voice.in_context else "vectors"](own)
 
 
@@ -142,6 +151,16 @@ def _clone(voice: Clone, checkpoints: Checkpoints) -> Routed:
         fitting, key=lambda name: (name != voice.model, not fitting[name].capabilities.clone)
     )
     return Routed(best, voice)
+
+
+def _trained(voice: Clone, checkpoints: Checkpoints) -> Routed:
+    """The checkpoint with the weights that it was trained for."""
+    _check_vector(voice.vector)
+    for name, each in checkpoints.items():
+        if speaks(voice, each.capabilities):
+            return Routed(name, voice)
+    there = ", ".join(checkpoints)
+    raise InvalidVoice(TRAINED_ELSEWHERE, model=voice.model or "?", there=there)
 
 
 def _blend(voice: Blend, able: Checkpoints, checkpoints: Checkpoints) -> Routed:

@@ -19,13 +19,13 @@ from safetensors.numpy import load, save
 
 from engine.errors import InvalidVoice
 from engine.messages import Message, misfit
-from engine.types import CODEBOOKS, Clone, Design, Settings
+from engine.types import CODEBOOKS, MAX_LEARNED_ROWS, Clone, Design, Settings
 
-Kind: TypeAlias = Literal["clone", "blend", "design"]
+Kind: TypeAlias = Literal["clone", "trained", "blend", "design"]
 Tag: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 
 FIRST_YEAR = 1970
-MAX_BYTES = 1 << 20  # a voice has about ten thousand bytes
+MAX_BYTES = 1 << 20  # a voice has about ten thousand bytes, a trained one up to half a million
 MAX_CARD_BYTES = 64 << 10
 MAX_DEPTH = 4
 MAX_WIDTH = 16_384
@@ -49,6 +49,7 @@ class VoiceCard(Settings):
     consent: bool = False  # the recorded person has agreed
     made_from: str = Field("", max_length=400)  # a file's name, a blend's formula
     model: str = Field("", max_length=255)  # whose speaker space the vector belongs to
+    digest: str = Field("", max_length=64)  # of the weights that a trained voice belongs to
     width: int | None = Field(None, ge=1, le=MAX_WIDTH)  # None: a description without a vector
 
     @property
@@ -102,31 +103,39 @@ def read_card(data: bytes) -> VoiceCard:
 
 def write_card(card: VoiceCard) -> bytes:
     """Without empty fields, so that older versions can read cards that don't use new ones."""
-    fields = card.model_dump(exclude=None if card.model else {"model"})
+    empty = {name for name in ("model", "digest") if not getattr(card, name)}
+    fields = card.model_dump(exclude=empty)
     return json.dumps(fields, ensure_ascii=False, indent=2).encode()
 
 
 def read_numbers(card: VoiceCard, data: bytes) -> Clone:
-    """Read a card's vector and codes. Raises InvalidVoice."""
+    """Read a card's vector, and its codes or learned rows. Raises InvalidVoice."""
     tensors = _tensors(data)
-    vector, codes = tensors.pop("vector", None), tensors.pop("codes", None)
-    if vector is None or tensors:
-        raise InvalidVoice("It must hold a 'vector' and at most 'codes' beside it.")
+    vector, codes, rows = (tensors.pop(name, None) for name in ("vector", "codes", "rows"))
+    if vector is None or tensors or (codes is not None and rows is not None):
+        raise InvalidVoice("It must hold a 'vector', and at most 'codes' or 'rows' beside it.")
     if vector.dtype != np.float32 or vector.shape != (card.width,):
         raise InvalidVoice(
             "Its vector must be {width} float32 numbers, as its card says.", width=card.width
         )
     if not np.isfinite(vector).all() or not vector.any():
         raise InvalidVoice("Its vector is not finite, or all zeros.")
+    if (rows is not None) != (card.kind == "trained") or (rows is not None and not card.digest):
+        raise InvalidVoice("It is no complete trained voice: train or export it again.")
+    if rows is not None:
+        learned = _checked_rows(rows, len(vector))
+        return Clone(vector, model=card.model, rows=learned, digest=card.digest)
     checked = None if codes is None else _checked(codes)
     return Clone(vector, card.transcript, checked, card.model)
 
 
 def write_numbers(voice: Clone, card: VoiceCard | None = None) -> bytes:
-    """The safetensors bytes of a vector and its codes, with the card inside if one is given."""
+    """The safetensors bytes of a vector and its codes or rows, with the card inside if given."""
     tensors: dict[str, Any] = {"vector": np.ascontiguousarray(voice.vector, np.float32)}
     if voice.codes is not None:
         tensors["codes"] = np.ascontiguousarray(voice.codes, np.int32)  # [frames, 16]
+    if voice.rows is not None:
+        tensors["rows"] = np.ascontiguousarray(voice.rows, np.float32)  # [rows, width]
     return bytes(save(tensors, {_CARD: write_card(card).decode()} if card else None))
 
 
@@ -190,6 +199,17 @@ def _checked(codes: Any) -> Any:
     if codes.min() < 0 or codes.max() > MAX_CODE:
         raise InvalidVoice("Its codes are out of range.")
     return codes.astype(np.int64)
+
+
+def _checked_rows(rows: Any, width: int) -> Any:
+    shaped = rows.ndim == 2 and 1 <= len(rows) <= MAX_LEARNED_ROWS and rows.shape[1] == width
+    if rows.dtype != np.float32 or not shaped or not np.isfinite(rows).all():
+        raise InvalidVoice(
+            "Its learned rows must be 1 to {most} rows of {width} finite float32 numbers.",
+            most=MAX_LEARNED_ROWS,
+            width=width,
+        )
+    return rows
 
 
 def _depth(value: Any, above: int = 0) -> int:

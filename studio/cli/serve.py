@@ -108,10 +108,19 @@ def build_application(
     upkeep: Upkeep = ()
     if takes:
         from studio.ui.page import mount_page
+        from studio.voices.voice_training import VoiceTraining
 
         guests, transcribe = settings.guests, context.transcribe()
+        trainings = None if guests else VoiceTraining(settings.data, settings.transcriber)
         studio = mount_page(
-            application, engine, library, takes, guests=guests, login=login, transcribe=transcribe
+            application,
+            engine,
+            library,
+            takes,
+            guests=guests,
+            login=login,
+            transcribe=transcribe,
+            trainings=trainings,
         )
         upkeep = studio.upkeep
     public_server.protect(application, engine, settings, login)

@@ -155,7 +155,8 @@ def _voice_parts(voice: Voice) -> list[Any]:
 def _clone_parts(voice: Clone) -> list[str]:
     codes = b"" if voice.codes is None else voice.codes.tobytes()
     arrays = [hashlib.sha256(data).hexdigest() for data in (voice.vector.tobytes(), codes)]
-    return [*arrays, voice.transcript]
+    learned = [] if voice.rows is None else [hashlib.sha256(voice.rows.tobytes()).hexdigest()]
+    return [*arrays, voice.transcript, *learned]
 
 
 def _digest(parts: list[Any]) -> str:

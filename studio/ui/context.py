@@ -16,6 +16,7 @@ from studio.takes.take_store import Takes
 from studio.ui.player.live_takes import LiveTakes
 from studio.voices.transcription import Transcribe
 from studio.voices.voice_catalog import Choices
+from studio.voices.voice_training import VoiceTraining
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Studio:
     )
 
     transcribe: Transcribe | None = None  # writes down recordings, where the operator wants it
+    trainings: VoiceTraining | None = None  # of voices; None: visitors train none
     uploads: ProjectUploads | None = None  # of large files; None: only Gradio's routes are reached
     imports: Imports = field(default_factory=Imports)  # the processes that read files
     # What tabs want deleted regularly; the server runs it (studio/retention.py).

@@ -23,6 +23,7 @@ from studio.ui.sessions import remember
 from studio.ui.shell import build_shell
 from studio.ui.tabs.script import tab as script
 from studio.voices.transcription import Transcribe
+from studio.voices.voice_training import VoiceTraining
 
 LARGEST_UPLOAD = 100 << 20  # bytes, as for the largest recording; Gradio's default is unlimited
 STATIC = Path(__file__).parent / "static"
@@ -55,19 +56,21 @@ def mount_page(
     guests: bool = False,
     login: Login | None = None,
     transcribe: Transcribe | None = None,
+    trainings: VoiceTraining | None = None,
 ) -> Studio:
     """Add the studio at / to an application that may have routes of its own; returns its state.
 
     `takes` None: kept beside the voices. `raw` False where only Gradio's own routes are reached.
     `guests` True where strangers come: each sees only own takes, and nobody loads models.
     `login` None: everybody may see it. `transcribe` None: transcripts are typed.
+    `trainings` None: no voice is trained here.
     """
     door = login or Login(())
     kept = takes or Takes(library.folder.parent / "takes")
     live = LiveTakes(raw, lambda: engine.stats().speed)
     most = LARGEST_UPLOAD if guests else MOST_FILE
     uploads = ProjectUploads(library.folder.parent / "uploads", most)
-    studio = Studio(engine, library, live, kept, guests, transcribe, uploads)
+    studio = Studio(engine, library, live, kept, guests, transcribe, trainings, uploads)
     for router in (studio.live.router(), downloads.router(kept), uploads.router()):
         application.include_router(router, dependencies=[Depends(door.check)])
     shell = build_shell(studio)

@@ -14,10 +14,11 @@ from zlib import crc32
 
 from studio.ui.i18n import both, tell
 
-Kind: TypeAlias = Literal["preset", "clone", "blend", "design"]
+Kind: TypeAlias = Literal["preset", "clone", "trained", "blend", "design"]
 KINDS: Final[dict[Kind, str]] = {
     "preset": "Preset",
     "clone": "Cloned",
+    "trained": "Trained",
     "blend": "Blended",
     "design": "Designed",
 }

@@ -274,6 +274,8 @@ class Choices:
     def _speakable(self, voice: Clone | Design) -> bool:
         if isinstance(voice, Design):
             return any(own.design for own in self._capabilities)
+        if voice.trained:
+            return is_native(voice, self._models)
         takes = (own for own in self._capabilities if own.clone or own.preset)
         return any(own.width == len(voice.vector) for own in takes)
 

@@ -19,6 +19,7 @@ from engine import (
     EngineClosed,
     EngineError,
     InvalidText,
+    InvalidVoice,
     NotCapable,
     Pcm,
     Preset,
@@ -27,7 +28,7 @@ from engine import (
     SpeechStream,
     UnknownVoice,
 )
-from engine.testing import Costs, FakeEngine
+from engine.testing import Costs, FakeEngine, fake_capabilities
 from tests.support.engines.kinds import HELLO, KINDS, LONG, SLOW, Opened
 from tests.support.serving import wait_until
 
@@ -110,6 +111,20 @@ def test_what_cannot_be_spoken_is_refused_by_submit(opened: Open) -> None:
         with pytest.raises(kind):
             engine.submit(wrong)
     assert engine.submit(HELLO).collect().size
+
+
+def test_a_trained_voice_is_data_that_every_engine_carries(opened: Open) -> None:
+    rows = np.linspace(-1, 1, 48, dtype=np.float32).reshape(3, 16)
+    vector, digest = np.ones(16, np.float32), fake_capabilities().digest
+    mine = replace(HELLO, voice=Clone(vector, model="fake", rows=rows, digest=digest))
+    with FakeEngine() as plain:
+        wanted, other = (plain.submit(each).collect() for each in (mine, HELLO))
+    assert not np.array_equal(wanted, other)
+    engine = opened().engine
+    assert np.array_equal(engine.submit(mine).collect(), wanted)
+    elsewhere = Clone(vector, model="their model", rows=rows, digest="other weights")
+    with pytest.raises(InvalidVoice, match="trained for their model"):
+        engine.submit(replace(HELLO, voice=elsewhere))
 
 
 def test_busy_is_raised_by_submit_and_is_never_an_end(opened: Open) -> None:

@@ -1,8 +1,8 @@
 """Lays a prompt out row by row as the reference package does, and embeds the rows.
 
-Each row is a text embedding plus a codec embedding, a given tensor (a speaker embedding, a frame of
-a reference), or nothing. In the streamed layout the body's text, and the text after it, is the
-slot's text track, which may still grow. Knows no slots.
+Each row is a text embedding plus a codec embedding, a given tensor (a speaker embedding, a learned
+row, a frame of a reference), or nothing. In the streamed layout the body's text, and the text after
+it, is the slot's text track, which may still grow. Knows no slots.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 from engine.checkpoints.checkpoint import SpecialIds
 from engine.model.talker import Talker
 from engine.plan import Prompt
-from engine.types import Codes, Vector
+from engine.types import Codes, Rows
 from engine.worker.staging import Numbers
 
 NOTHING, GIVEN = -1, -2  # in place of a codec id
@@ -112,7 +112,8 @@ class Embedder:
             beside += [ids.codec_pad] * len(spoken)
             body = len(texts) + len(codes)
         table = np.array((texts + [ids.tts_pad] * len(codes), beside + codes), np.int64)
-        given = self._given(prompt, len(head) + len(tags) - 1, table.shape[1] - frames)
+        speaker = len(head) + len(tags) - len(_speaker_rows(prompt))
+        given = self._given(prompt, speaker, table.shape[1] - frames)
         laid = PromptRows(self._talker, table, given, body, spoken if streamed else ())
         laid.add_text(0, laid.track_ids)
         return laid
@@ -125,9 +126,7 @@ class Embedder:
             tags = [ids.think, ids.think_bos, prompt.language_id, ids.think_eos]
         if prompt.speaker_id is not None:
             tags.append(prompt.speaker_id)
-        if prompt.vector is not None:
-            tags.append(GIVEN)
-        return tags
+        return tags + [GIVEN] * len(_speaker_rows(prompt))
 
     def _spoken(self, prompt: Prompt) -> tuple[int, ...]:
         """Ids of the spoken text, after those of the reference's transcript."""
@@ -135,10 +134,10 @@ class Embedder:
         return self.ended((*before, *prompt.text_ids), closed=not prompt.open_text)
 
     def _given(self, prompt: Prompt, speaker: int, frames: int) -> tuple[tuple[int, Tensor], ...]:
-        """The vector at row `speaker`, and the reference's frames from row `frames` on."""
-        given, vector, reference = [], prompt.vector, prompt.reference
-        if vector is not None:
-            given.append((speaker, self._cached(vector.tobytes(), lambda: self._row(vector))))
+        """The voice from row `speaker` on, and the reference's frames from row `frames` on."""
+        given, reference, voice = [], prompt.reference, _speaker_rows(prompt)
+        if len(voice):
+            given.append((speaker, self._cached(voice.tobytes(), lambda: self._rows(voice))))
         if reference is not None:
             rows = self._cached(reference.key, lambda: self._embed_frames(reference.codes))
             given.append((frames, rows))
@@ -153,9 +152,17 @@ class Embedder:
         self._cache.move_to_end(key)
         return self._cache[key]
 
-    def _row(self, vector: Vector) -> Tensor:
-        return to_device(vector, self._like.device).to(self._like.dtype)[None]
+    def _rows(self, voice: Rows) -> Tensor:
+        return to_device(voice, self._like.device).to(self._like.dtype)
 
     def _embed_frames(self, codes: Codes) -> Tensor:
         """Frames [frames, 16] -> [frames, width]."""
         return self._talker.embed_codes(to_device(codes, self._like.device))
+
+
+def _speaker_rows(prompt: Prompt) -> Rows:
+    """The vector and the learned rows after it: [rows, width]."""
+    if prompt.vector is None:
+        return np.zeros((0, 0), np.float32)
+    vector = prompt.vector[None]
+    return vector if prompt.rows is None else np.concatenate((vector, prompt.rows))

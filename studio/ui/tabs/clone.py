@@ -35,6 +35,7 @@ from studio.ui.i18n import both, tell, warning, word
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.player.player import PLAYING, live_player, plays
 from studio.ui.sound_card import Card, hear, html_of, sound_cards
+from studio.ui.tabs import own_voice
 from studio.ui.tabs.voice_form import (
     PHRASE,
     QUIET,
@@ -252,6 +253,8 @@ def build(studio: Studio) -> None:
     plays(player, triggers, tab.speak, asked)
     controls.cleaned.hear(tab.hear, audio, player, **PLAYING)
     form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
+    if studio.trainings is not None:
+        own_voice.build(studio, studio.trainings)
     _endpoint(tab)
 
 

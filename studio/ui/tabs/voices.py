@@ -39,6 +39,7 @@ WHICH: Final = (
     ("Starred", "starred"),
     ("Preset", "preset"),
     ("Cloned", "clone"),
+    ("Trained", "trained"),
     ("Designed", "design"),
     ("Blended", "blend"),
 )
@@ -49,6 +50,7 @@ EMPTY: Final = Message(
 )
 KINDS: Final = {
     "clone": Message("cloned"),
+    "trained": Message("trained"),
     "blend": Message("blended"),
     "design": Message("designed"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import shutil
 from functools import cache
@@ -275,3 +276,32 @@ def _tables(raw: dict[str, Any]) -> list[dict[str, Any]]:
     """The object and every object inside it."""
     inner = [table for value in raw.values() if isinstance(value, dict) for table in _tables(value)]
     return [raw, *inner]
+
+
+def test_a_trained_voice_is_taken_by_its_weights_alone(folder: Path, tmp_path: Path) -> None:
+    """A folder's digest stays with its weights, wherever they lie, and one changed tensor tells."""
+    own = checkpoint(folder)
+    width, digest = own.capabilities.width, own.capabilities.digest
+    assert len(digest) == 64
+    assert len({checkpoint(each).capabilities.digest for each in FOLDERS}) == len(FOLDERS)
+    copy_ = tmp_path / "elsewhere"
+    shutil.copytree(folder, copy_)
+    assert LocalCheckpoint(copy_).capabilities.digest == digest
+    weights = load_file(copy_ / "model.safetensors")
+    weights["talker.model.layers.0.self_attn.q_proj.weight"][0, 0] += 1
+    save_file(weights, copy_ / "model.safetensors")
+    tuned = LocalCheckpoint(copy_)
+    assert tuned.capabilities.digest != digest
+    voice = Clone(np.ones(width, np.float32), model="its", digest=digest)
+    voice = dataclasses.replace(voice, rows=np.ones((4, width), np.float32))
+    if not (own.capabilities.clone or own.capabilities.preset):
+        return
+    prompt = own.prompt((5,), voice, "auto", "whole", False)
+    assert prompt.rows is not None
+    assert len(prompt) == 4 + len(own.prompt((5,), Clone(voice.vector), "auto", "whole", False))
+    with pytest.raises(InvalidVoice, match="trained for its"):
+        tuned.prompt((5,), voice, "auto", "whole", False)
+    for rows in (np.ones((65, width)), np.ones((4, width + 1)), np.full((4, width), np.inf)):
+        damaged = dataclasses.replace(voice, rows=rows)
+        with pytest.raises(InvalidVoice, match="Train it again"):
+            own.prompt((5,), damaged, "auto", "whole", False)

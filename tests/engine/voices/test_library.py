@@ -24,12 +24,14 @@ from engine.errors import InvalidVoice, NameTaken, UnknownVoice
 from engine.types import Clone, Design
 from engine.voices import voice_store
 from engine.voices.library import Library, slug
-from engine.voices.voice_format import MAX_BYTES, unpack
+from engine.voices.voice_format import MAX_BYTES, unpack, write_card
 from engine.voices.voice_store import CARD, NUMBERS, SavedVoice
 
 ROOT = Path(__file__).parents[3]
 VECTOR = np.linspace(-1, 1, 12, dtype=np.float32)
 CLONE = Clone(VECTOR, "what was said", np.arange(48, dtype=np.int64).reshape(3, 16))
+ROWS = np.linspace(-2, 2, 36, dtype=np.float32).reshape(3, 12)
+TRAINED = Clone(VECTOR, model="mini", rows=ROWS, digest="ab" * 32)
 ANYTHING = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -49,10 +51,12 @@ def same(one: SavedVoice, other: SavedVoice) -> bool:
         and one.voice.transcript == other.voice.transcript
         and np.array_equal(one.voice.vector, other.voice.vector)
         and np.array_equal(one.voice.codes, other.voice.codes)  # type: ignore[arg-type]
+        and np.array_equal(one.voice.rows, other.voice.rows)  # type: ignore[arg-type]
+        and one.voice.digest == other.voice.digest
     )
 
 
-@pytest.mark.parametrize("voice", [CLONE, Clone(VECTOR), Design("calm and low")])
+@pytest.mark.parametrize("voice", [CLONE, Clone(VECTOR), TRAINED, Design("calm and low")])
 def test_what_is_saved_is_what_is_got_by_anybody(library: Library, voice: Any) -> None:
     saved = library.save("Café Noir", voice, note="n", colour="#aabbcc", tags=("a",), consent=True)
     again = Library(library.folder).get(saved.id)
@@ -389,3 +393,28 @@ def test_a_voice_of_another_process_is_there_at_once(tmp_path: Path) -> None:
     assert [voice.name for voice in here.list()] == ["Berta"]
     there.delete(saved.id)
     assert here.list() == ()
+
+
+def test_a_trained_voice_is_whole_or_refused(library: Library) -> None:
+    saved = library.save("me", TRAINED, consent=True)
+    assert saved.card.kind == "trained"
+    packed = library.export(saved.id)
+    assert same(library.import_file(packed), library.get("me-2"))
+    card, vector = saved.card, {"vector": VECTOR}
+
+    def refused(tensors: dict[str, Any], **changes: Any) -> str:
+        told = write_card(card.model_copy(update=changes)).decode()
+        with pytest.raises(InvalidVoice) as error:
+            library.import_file(save(tensors, {"timbre_voice": told}))
+        return error.value.message
+
+    assert "no complete trained voice" in refused(vector)
+    assert "no complete trained voice" in refused(vector | {"rows": ROWS}, kind="clone")
+    assert "no complete trained voice" in refused(vector | {"rows": ROWS}, digest="")
+    assert "1 to 64 rows of 12" in refused(vector | {"rows": ROWS[:, :5]})
+    assert "1 to 64 rows of 12" in refused(vector | {"rows": np.zeros((65, 12), np.float32)})
+    assert "1 to 64 rows of 12" in refused(vector | {"rows": np.full_like(ROWS, np.nan)})
+    both = vector | {"rows": ROWS, "codes": np.zeros((3, 16), np.int32)}
+    assert "'codes' or 'rows'" in refused(both)
+    assert "consent" in refused(vector | {"rows": ROWS}, consent=False)
+    assert len(library.list()) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -20,8 +21,9 @@ class Stub:
         self.speakers = tuple(speakers.split())
         able = {"clone": False, "design": False, "instruct": False} | abilities
         self.capabilities = Capabilities(
-            name, "", width, self.speakers, (), {}, preset=bool(speakers), max_letters=1000, **able
-        )
+            name, "", width, self.speakers, (), {}, preset=bool(speakers), max_letters=1000,
+            digest=f"weights of {name}", **able,
+        )  # fmt: skip
 
     def speaker_vector(self, name: str) -> Vector:
         return np.eye(self.capabilities.width, dtype=np.float32)[self.speakers.index(name)]
@@ -58,6 +60,23 @@ def test_a_vector_alone_can_be_spoken_by_presets_where_nothing_clones() -> None:
     assert routed(Clone(VECTOR), "small", "custom", "design")[0] == "custom"
     with pytest.raises(NotCapable, match="Base"):
         routed(IN_CONTEXT, "small", "custom", "design")
+
+
+def trained(name: str) -> Clone:
+    rows = np.ones((8, 8), np.float32)
+    return Clone(VECTOR, model="theirs", rows=rows, digest=f"weights of {name}")
+
+
+def test_a_trained_voice_is_spoken_by_its_own_weights_alone() -> None:
+    assert routed(trained("custom")) == ("custom", ANY)
+    assert routed(trained("base"), model="base")[0] == "base"
+    with pytest.raises(InvalidVoice, match=r"trained for theirs .* Here is: small, design"):
+        routed(trained("base"), "small", "design")
+    with pytest.raises(InvalidVoice, match="train the voice again"):
+        routed(trained("base"), model="custom")
+    capabilities = {name: stub.capabilities for name, stub in ALL.items()}
+    assert is_native(trained("custom"), capabilities)
+    assert not is_native(trained("gone"), capabilities)
 
 
 def test_a_blend_of_presets_stays_with_their_checkpoint() -> None:

@@ -69,7 +69,9 @@ def prompts(draw: st.DrawFn) -> Prompt:
     numbers = np.random.default_rng(draw(st.integers(0, 5)))
     frames = draw(st.sampled_from([0, 0, 1, 3, 20]))
     codes = numbers.integers(0, 30, (frames, 16))
-    speaker = draw(st.sampled_from(["none", "preset", "vector"]))
+    speaker = draw(st.sampled_from(["none", "preset", "vector", "trained"]))
+    vector = numbers.random(WIDTH, np.float32) if speaker in ("vector", "trained") else None
+    learned = numbers.random((draw(st.sampled_from([1, 8, 64])), WIDTH), np.float32)
     return Prompt(
         text_ids=draw(texts(40)),
         layout=layout,
@@ -78,7 +80,8 @@ def prompts(draw: st.DrawFn) -> Prompt:
         role_ids=draw(texts(3, 3)),
         language_id=draw(st.sampled_from([None, 7])),
         speaker_id=9 if speaker == "preset" else None,
-        vector=numbers.random(WIDTH, np.float32) if speaker == "vector" else None,
+        vector=vector,
+        rows=learned if speaker == "trained" else None,
         reference=ReferencePrompt(codes.tobytes().hex(), draw(texts(9)), codes) if frames else None,
     )
 
@@ -100,6 +103,8 @@ def spelled(talker: Talker, ids: SpecialIds, prompt: Prompt) -> tuple[list[Tenso
         column.append(code(prompt.speaker_id))
     if prompt.vector is not None:
         column.append(torch.tensor(prompt.vector).double())
+    if prompt.rows is not None:
+        column += list(torch.tensor(prompt.rows).double())
     rows = [text(number) for number in (*prompt.instruct_ids, *prompt.role_ids)]
     rows += [text(ids.tts_pad) + each for each in column]
     rows.append(text(ids.tts_bos) + code(ids.codec_pad))
@@ -236,9 +241,9 @@ def test_a_voice_is_embedded_once(
 ) -> None:
     """Those used of late."""
     embedder, heard = runners[0].embedder, []
-    row = embedder._row
+    row = embedder._rows
     monkeypatch.setattr(prompts_module, "MAX_CACHED", 2)
-    monkeypatch.setattr(embedder, "_row", lambda vector: (heard.append(vector[0]), row(vector))[1])
+    monkeypatch.setattr(embedder, "_rows", lambda voice: (heard.append(voice[0, 0]), row(voice))[1])
     embedder._cache.clear()
     voices = [np.full(WIDTH, number, np.float32) for number in range(3)]
     for number in (0, 1, 0, 2, 0, 1):

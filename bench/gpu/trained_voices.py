@@ -1,0 +1,229 @@
+"""`python -m bench.gpu.trained_voices speak RECORDINGS OUT`, then `… judge OUT`: voices compared.
+
+Trains rows and adapters on recordings with words beside them (docs/own-voice.md) by the recipe of
+`training.voice`, with more or less of the data and with or without the hold, and speaks the bench's
+held-out sentences with each last epoch and with the zero-shot clone. The judges are none that it
+was trained by (requirements-judges.txt): who it sounds like, words, naturalness, pitch. The two
+commands may run on two machines.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import numpy as np
+import soundfile
+import torch
+import typer
+
+from bench.quality import acoustic_features, words
+from bench.quality.judges import Judges
+from bench.quality.voice_card import plan
+from engine import SAMPLE_RATE, Clone, Engine, Preset, Waveform, open_engine
+from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.model.talker import Talker
+from engine.types import FRAME_SAMPLES
+from engine.worker.device import pick_device, pick_dtype
+from engine.worker.loading.model_loader import load_codec, load_encoder, load_talker
+from training.voice import judge as judges
+from training.voice.adapter import Adapter
+from training.voice.dataset import Dataset, encode
+from training.voice.export import export_merged
+from training.voice.job import JobFolder
+from training.voice.prepare import Wish, make_job
+from training.voice.rows import LearnedRows
+from training.voice.run import GENERAL
+from training.voice.sequences import Line
+from training.voice.texts import general_texts
+from training.voice.trainer import FIRST, HOLD, Learner, VoiceTrainer
+
+MINI = Path("presets/mini")
+OWN = "own"
+
+app = typer.Typer()
+
+
+@dataclass(frozen=True)
+class Variant:
+    name: str
+    way: str = "rows"
+    rows: int = 8
+    minutes: float = 10
+    hold: float = HOLD
+    first: float = FIRST
+
+
+VARIANTS = (
+    Variant("rows8"),
+    Variant("rows8-1min", minutes=1),
+    Variant("rows8-3min", minutes=3),
+    Variant("rows8-free", hold=0.0, first=1.0),  # as the published recipes: no hold
+    Variant("rows8-held-only", first=0.0),
+    Variant("rows8-hold10", hold=10.0),
+    Variant("rows32", rows=32),
+    Variant("adapter", way="adapter"),
+    Variant("adapter-3min", way="adapter", minutes=3),
+    Variant("adapter-free", way="adapter", hold=0.0, first=1.0),
+)
+
+
+def some(dataset: Dataset, minutes: float) -> Dataset:
+    """The first so many minutes."""
+    spent = np.cumsum([each.seconds for each in dataset.spoken])
+    return dataset.without({n for n, end in enumerate(spent) if end > 60 * minutes})
+
+
+def speak_all(engine: Engine, voice: Clone | Preset, texts: Sequence[str], place: Path) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    takes = judges.speak(engine, voice, texts, "english")
+    for number, take in enumerate(takes):
+        soundfile.write(place / f"{number:03d}.flac", take.wave, SAMPLE_RATE)
+    told = [{"text": take.text, "finished": take.finished} for take in takes]
+    (place / "takes.json").write_text(json.dumps(told))
+
+
+@app.command()
+def speak(
+    recordings: Path,
+    out: Path,
+    model: Path = MINI,
+    epochs: int = 8,
+    sentences: int = 100,
+    only: Annotated[str, typer.Option(help="Names of variants, with commas; all of them.")] = "",
+) -> None:
+    """Train and speak."""
+    device = pick_device(None)
+    checkpoint = LocalCheckpoint(model)
+    texts = [text for _, text in plan.sentences()][:sentences]
+    job = JobFolder(out / "job")
+    if not (job.path / "job.json").exists():
+        make_job(job.path, Wish("bench", str(model), "for the bench", "english"), [recordings])
+    dataset = encode(job, model, job.read().lines, device)
+    talker = load_talker(model, device, pick_dtype(device))
+    with open_engine([model], device=str(device)) as engine:
+        clone = Clone(dataset.vector)
+        speak_all(engine, clone, texts, out / "clone")
+        general = [
+            Line(checkpoint.text_ids(take.text), take.codes)
+            for take in judges.speak(
+                engine, clone, general_texts("english", [], GENERAL), "english"
+            )
+            if take.codes is not None
+        ]
+        for variant in VARIANTS:
+            if only and variant.name not in only.split(","):
+                continue
+            began = time.monotonic()
+            own = some(dataset, variant.minutes)
+            learner = learned(variant, own, checkpoint, talker, general, epochs)
+            told = f"{variant.name}: {time.monotonic() - began:.0f} s of training"
+            say(engine, learner, checkpoint, model, texts, out / variant.name)
+            print(told, flush=True)
+
+
+def learned(
+    variant: Variant,
+    dataset: Dataset,
+    checkpoint: LocalCheckpoint,
+    talker: Talker,
+    general: Sequence[Line],
+    epochs: int,
+) -> Learner:
+    device = talker.codec_head.weight.device
+    learner: Learner = LearnedRows(dataset.vector, variant.rows)
+    if variant.way == "adapter":
+        learner = Adapter(talker, dataset.vector)
+    learner = learner.to(device)
+    own = VoiceTrainer(
+        checkpoint, talker, learner, epochs, "english", first=variant.first, hold=variant.hold
+    )
+    known, unseen = dataset.split()
+    own.prepare(known.lines(checkpoint), unseen.lines(checkpoint), general)
+    with learner.attached(talker):
+        print(variant.name, "before", own.measure(), flush=True)
+        for _ in range(epochs):
+            for _ in own.run_epoch(lambda: False):
+                pass
+        print(variant.name, "after", own.measure(), flush=True)
+    return learner
+
+
+def say(
+    engine: Engine,
+    learner: Learner,
+    checkpoint: LocalCheckpoint,
+    model: Path,
+    texts: Sequence[str],
+    place: Path,
+) -> None:
+    own = checkpoint.capabilities
+    if isinstance(learner, LearnedRows):
+        speak_all(engine, learner.voice(own.name, own.digest), texts, place)
+        return
+    with TemporaryDirectory() as folder:
+        merged = Path(folder) / "merged"
+        export_merged(model, learner, OWN, merged)
+        with open_engine([merged], device=str(pick_device(None))) as other:
+            speak_all(other, Preset(OWN), texts, place)
+
+
+@app.command()
+def judge(out: Path, model: Path = MINI, most: int = 100) -> None:
+    """Print a line for the recordings, for these through the codec, and for each variant."""
+    panel, job = Judges(), JobFolder(out / "job")
+    lines = [each for each in job.read().lines if not each.doubtful][:most]
+    waves = [soundfile.read(job.segments / each.file, dtype="float32")[0] for each in lines]
+    who = np.mean([panel.embedding(panel.prepared(wave)) for wave in waves], 0)
+    who /= np.linalg.norm(who)
+    said = [each.text for each in lines]
+    told(panel, "recordings", who, zip(said, waves, strict=True))
+    told(panel, "codec", who, zip(said, through_codec(model, waves), strict=True))
+    for place in sorted(path.parent for path in out.glob("*/takes.json")):
+        takes = json.loads((place / "takes.json").read_text())
+        sounds = [
+            soundfile.read(place / f"{number:03d}.flac", dtype="float32")[0]
+            for number in range(len(takes))
+        ]
+        ended = np.mean([take["finished"] for take in takes])
+        texts = [take["text"] for take in takes]
+        told(panel, place.name, who, zip(texts, sounds, strict=True), f", {ended:.1%} end")
+
+
+@torch.inference_mode()
+def through_codec(model: Path, waves: Sequence[Waveform]) -> Iterator[Waveform]:
+    cpu = torch.device("cpu")
+    encoder, decoder = load_encoder(model, cpu), load_codec(model, cpu, torch.float32)
+    for wave in waves:
+        whole = np.pad(wave, (0, -len(wave) % FRAME_SAMPLES))
+        sound = decoder(encoder.encode(torch.from_numpy(whole)[None]))
+        yield sound.flatten().numpy()[: len(wave)]
+
+
+def told(panel: Judges, name: str, who: Waveform, spoken: object, more: str = "") -> None:
+    likeness, natural, pitches, wrong, count = [], [], [], 0, 0
+    for text, wave in spoken:  # type: ignore[attr-defined]
+        said = words.spoken_words(text)
+        count += len(said)
+        if len(wave) < SAMPLE_RATE // 4:
+            wrong += len(said)
+            continue
+        sound = panel.prepared(wave)
+        likeness.append(float(panel.embedding(sound) @ who))
+        natural.append(panel.naturalness(sound))
+        pitches.append(acoustic_features.pitch(wave))
+        wrong += words.errors(said, words.heard_words(said, panel.transcript(sound)))
+    print(
+        f"{name}: likeness {np.mean(likeness):.3f}, words {wrong / max(1, count):.1%}, "
+        f"DistillMOS {np.mean(natural):.2f}, {np.median(pitches):.0f} Hz{more}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,100 @@
+"""`train`: a voice of one's own from recordings, on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine import InvalidSetting, Library, TimbreError
+from studio.cli.console import Reporter
+from studio.voices.voice_training import VoiceTraining
+from training.voice.job import Status
+from training.voice.prepare import Wish
+
+LOOK = 0.5  # seconds between two looks at the status
+
+
+class TrainingFailed(TimbreError):
+    """The training has ended without a voice; its message says why."""
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    recordings: Sequence[Path]
+    wish: Wish
+    transcriber: str = ""
+    resume: str = ""  # the id of a training that was stopped
+
+
+def train(options: TrainOptions, data: Path, library: Library, tell: Reporter) -> str:
+    """Train, telling how far it is, and keep the voice. Returns how `say` is told of it."""
+    trainings = VoiceTraining(data, options.transcriber)
+    training = options.resume or _prepared(trainings, options, tell)
+    trainings.start(training)
+    try:
+        status = _followed(trainings, training, tell)
+    except KeyboardInterrupt:
+        trainings.stop(training)
+        tell.line(f"Stopping. Go on with: train --resume {training}")
+        while not trainings.wait(training, 60):
+            tell.progress("waiting for the step to end …")
+        raise
+    if status.phase != "done":
+        raise TrainingFailed(
+            "{text} (train --resume {training} goes on.)", text=status.text, training=training
+        )
+    tell.line(status.text)
+    if (merged := trainings.folder(training).merged).is_dir():
+        return f"--model {merged} --voice own"
+    return f"--voice '{trainings.keep(training, library).name}'"
+
+
+def _prepared(trainings: VoiceTraining, options: TrainOptions, tell: Reporter) -> str:
+    if not options.recordings:
+        raise InvalidSetting("Name recordings, or a folder of them.")
+    tell.line("Reading the recordings …")
+    training = trainings.prepare(options.wish, options.recordings, _recogniser(options.transcriber))
+    lines = trainings.folder(training).read().lines
+    used = [line for line in lines if not line.doubtful]
+    tell.line(
+        f"{sum(line.seconds for line in used) / 60:.1f} minutes in {len(used)} lines; "
+        f"{len(lines) - len(used)} set aside."
+    )
+    for line in lines:
+        if line.doubtful:
+            tell.line(f"  {line.source} ({line.text[:40]}): {line.doubtful}")
+    return training
+
+
+def _recogniser(model: str) -> Callable[..., str] | None:
+    if not model:
+        return None
+    from studio.voices.transcription import open_transcriber
+
+    return open_transcriber(model)
+
+
+def _followed(trainings: VoiceTraining, training: str, tell: Reporter) -> Status:
+    """Until its process ends."""
+    epochs = -1
+    while not trainings.wait(training, LOOK):
+        status = trainings.status(training)
+        tell.progress(status.text)
+        if len(status.history) != epochs:
+            epochs = len(status.history)
+            if status.history:
+                tell.line(_judged(status))
+    return trainings.status(training)
+
+
+def _judged(status: Status) -> str:
+    last = status.history[-1]
+    what = f"epoch {last.number}" if last.number else "the clone"
+    words = "" if last.words is None else f", {last.words:.0%} of its words misheard"
+    refused = f" (not this one: {last.refused})" if last.refused else ""
+    return (
+        f"{what}: {last.pitch:+.1f} semitones and {last.spectrum:.1f} dB from the recordings, "
+        f"likeness {last.likeness:.3f}, "
+        f"{last.stopped:.0%} stop by themselves{words}{refused}"
+    )

@@ -1,0 +1,273 @@
+"""A voice of one's own in the Clone tab: recordings, progress, sounds of each epoch, a blind
+comparison, and what is kept or deleted. Knows no networks: a training runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import gradio as gr
+import numpy as np
+
+from engine import (
+    SAMPLE_RATE,
+    InvalidAudio,
+    Message,
+    Pcm,
+    RequestError,
+    TimbreError,
+    Waveform,
+    load_reference_audio,
+)
+from studio.ui.context import Studio
+from studio.ui.i18n import both, tell, warning, word
+from studio.ui.tabs.voice_form import QUIET, Update, checked_name, on_show
+from studio.voices.voice_training import VoiceTraining
+from training.voice.job import ENDED, Epoch, Status
+from training.voice.prepare import Wish
+from training.voice.texts import READ
+
+Sound: TypeAlias = tuple[int, Pcm]  # what Gradio plays: a rate and samples
+
+TICK: Final = 2.0  # seconds between two looks
+PAIRS: Final = 3  # of the blind comparison
+ABOUT: Final = (
+    "Ten minutes of one person, read or told in a quiet room, make a voice that is nearer than a "
+    "clone. Drop the recordings with their words: a .txt of the same name for each short one, or "
+    "an .srt for a long one. Everything stays on this server; Delete removes the recordings too."
+)
+WHOSE: Final = "Whose voice it is, and that they agree"
+AGREED: Final = "For example: Ann Lee, it is my own voice."
+NO_MODEL: Final = Message("No model here clones, so none can begin a voice from recordings.")
+COMPARE: Final = "Which is more like the person? You do not see which is the clone."
+NONE: Final = "No training yet."
+
+
+class OwnVoiceTab:
+    """Event handlers. `training` is the id of the one that is shown."""
+
+    def __init__(self, studio: Studio, trainings: VoiceTraining) -> None:
+        self._studio, self._trainings = studio, trainings
+
+    def start(
+        self, files: Sequence[str] | None, name: str, language: str, agreed: str
+    ) -> tuple[str, Update]:
+        """Check the recordings and begin. Returns a status and the training to show."""
+        try:
+            if not files:
+                raise InvalidAudio("Record a voice or drop a file first.")
+            wanted = checked_name(self._studio, name)
+            wish = Wish(wanted, self._model(), agreed.strip(), language)
+            training = self._trainings.prepare(wish, [Path(file) for file in files])
+            self._trainings.start(training)
+        except TimbreError as error:
+            return warning(error), gr.skip()
+        return self.told(training), self.listed(training)
+
+    def _model(self) -> str:
+        """The folder of the first model that clones."""
+        for checkpoint in self._studio.engine.checkpoints().values():
+            if checkpoint.capabilities.clone and (folder := getattr(checkpoint, "folder", None)):
+                return str(folder)
+        raise RequestError(NO_MODEL)
+
+    def go_on(self, training: str | None) -> str:
+        return self._do(training, self._trainings.start)
+
+    def stop(self, training: str | None) -> str:
+        return self._do(training, self._trainings.stop)
+
+    def keep(self, training: str | None) -> str:
+        try:
+            saved = self._trainings.keep(training or "", self._studio.library)
+        except TimbreError as error:
+            return warning(error)
+        told = Message("{name} is saved. You find it in every list of voices.", name=saved.name)
+        return tell(told)
+
+    def delete(self, training: str | None) -> tuple[str, Update]:
+        try:
+            self._trainings.delete(training or "")
+        except TimbreError as error:
+            return warning(error), gr.skip()
+        return tell(Message("Deleted, with its recordings.")), self.listed("")
+
+    def _do(self, training: str | None, action: Any) -> str:
+        try:
+            action(training or "")
+        except TimbreError as error:
+            return warning(error)
+        return self.told(training)
+
+    def listed(self, picked: str | None) -> Update:
+        """The trainings there are; the picked one stays if it is there."""
+        there = self._trainings.list()
+        choices = [(self._trainings.folder(each).read().name, each) for each in there]
+        value = picked if picked in there else (there[0] if there else None)
+        return gr.update(choices=choices, value=value)
+
+    def told(self, training: str | None) -> str:
+        """How far a training is, as HTML."""
+        if not training:
+            return both(NONE)
+        try:
+            status = self._trainings.status(training)
+        except TimbreError as error:
+            return escape(tell(error.message))
+        return told(status)
+
+    def look(self, training: str | None) -> tuple[str, Update]:
+        """The status, and whether to look again."""
+        text = self.told(training)
+        if not training:
+            return text, gr.Timer(active=False)
+        try:
+            going = self._trainings.status(training).phase not in ENDED
+        except TimbreError:
+            going = False
+        return text, gr.Timer(active=going)
+
+    def sounds(self, training: str | None) -> tuple[Update, Update]:
+        """Which epochs can be heard."""
+        places = self._samples(training)
+        numbers = sorted({int(path.stem.split("-")[0]) for path in places})
+        labels = [(word("The clone") if not n else f"{n}", str(n)) for n in numbers]
+        return gr.update(choices=labels, value=str(numbers[-1]) if numbers else None), gr.skip()
+
+    def hear(self, training: str | None, epoch: str | None, number: int = 0) -> Sound | None:
+        """The sound of an epoch's sentence."""
+        if not training or not epoch or not epoch.isdigit():
+            return None
+        path = self._trainings.folder(training).samples / f"{int(epoch)}-{number}.wav"
+        if not path.is_file():
+            return None
+        return SAMPLE_RATE, as_pcm(load_reference_audio(path).waveform)
+
+    def _samples(self, training: str | None) -> list[Path]:
+        try:
+            folder = self._trainings.folder(training or "")
+        except TimbreError:
+            return []
+        return sorted(folder.samples.glob("*-*.wav"))
+
+    def compare(
+        self, training: str | None
+    ) -> tuple[Sound | None, Sound | None, dict[str, Any], str]:
+        """Two sounds of one sentence: the clone's and the best epoch's, in a drawn order."""
+        try:
+            status = self._trainings.status(training or "")
+        except TimbreError as error:
+            return None, None, {}, warning(error)
+        if status.best is None:
+            return None, None, {}, tell(Message("This training has no voice yet."))
+        number = random.randrange(PAIRS)
+        order = random.sample([0, status.best], 2)
+        files = [self.hear(training, str(epoch), number) for epoch in order]
+        return files[0], files[1], {"order": order, "best": status.best}, ""
+
+    def choose(self, first: bool, pair: dict[str, Any], tally: list[int]) -> tuple[str, list[int]]:
+        """Count a choice; the answer comes after it."""
+        if not pair:
+            return tell(Message("Press Compare first.")), tally
+        trained = pair["order"][0 if first else 1] == pair["best"]
+        tally = [tally[0] + trained, tally[1] + 1]
+        told_ = Message(
+            "The trained voice was chosen {trained} of {all} times.",
+            trained=tally[0],
+            all=tally[1],
+        )
+        return tell(told_), tally
+
+
+def as_pcm(wave: Waveform) -> Pcm:
+    return np.round(wave * 32767).astype(np.int16)
+
+
+def told(status: Status) -> str:
+    """A status as HTML: a sentence, a bar, and what the judges say of each epoch."""
+    share = len(status.history[1:]) / max(1, status.epochs)
+    rows = "".join(_row(each, status.best) for each in status.history)
+    heads = ("Epoch", "Semitones away", "Decibels away", "Stops by itself", "Words misheard", "")
+    head = "".join(f"<th>{both(each) if each else ''}</th>" for each in heads)
+    table = f"<table><tr>{head}</tr>{rows}</table>" if rows else ""
+    bar = f'<progress max="1" value="{share:.3f}"></progress>'
+    return f"<p>{escape(status.text)}</p>{bar}{table}"
+
+
+def _row(epoch: Epoch, best: int | None) -> str:
+    name = f"{epoch.number}" if epoch.number else both("The clone")
+    words = "–" if epoch.words is None else f"{epoch.words:.0%}"
+    note = both("Best") if epoch.number and epoch.number == best else escape(epoch.refused)
+    cells = (
+        name,
+        f"{epoch.pitch:+.1f}",
+        f"{epoch.spectrum:.1f}",
+        f"{epoch.stopped:.0%}",
+        words,
+        note,
+    )
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def build(studio: Studio, trainings: VoiceTraining) -> None:
+    """Build the part of the Clone tab."""
+    tab = OwnVoiceTab(studio, trainings)
+    with gr.Accordion(word("Train a better one"), open=False, elem_id="own-voice"):
+        gr.Markdown(word(ABOUT))
+        with gr.Row():
+            with gr.Column(min_width=320):
+                files = gr.File(file_count="multiple", label=word("Recordings and their words"))
+                gr.Dropdown(
+                    [text for texts in READ.values() for text in texts],
+                    label=word("To read while you record"),
+                )
+                name = gr.Textbox("", label=word("Name"), max_lines=1)
+                language = gr.Dropdown(["auto", *READ], value="auto", label=word("Language"))
+                agreed = gr.Textbox("", label=word(WHOSE), placeholder=word(AGREED), max_lines=2)
+                begin = gr.Button(word("Train"), variant="primary")
+                picked = gr.Dropdown([], label=word("Training"))
+            with gr.Column(min_width=320):
+                shown = gr.HTML(both(NONE), elem_id="own-voice-status", padding=False)
+                with gr.Row():
+                    stop = gr.Button(word("Stop"), size="sm")
+                    go_on = gr.Button(word("Go on"), size="sm")
+                    keep = gr.Button(word("Keep"), size="sm", variant="primary")
+                    delete = gr.Button(word("Delete"), size="sm", variant="stop")
+                epoch = gr.Dropdown([], label=word("Hear an epoch"))
+                sound = gr.Audio(label=word("Sample"), interactive=False)
+                gr.Markdown(word(COMPARE))
+                compare = gr.Button(word("Compare"), size="sm")
+                with gr.Row():
+                    one = gr.Audio(label="A", interactive=False)
+                    two = gr.Audio(label="B", interactive=False)
+                with gr.Row():
+                    first = gr.Button(word("A is nearer"), size="sm")
+                    second = gr.Button(word("B is nearer"), size="sm")
+                answer = gr.Markdown(min_height=24)
+    timer = gr.Timer(TICK, active=False)
+    pair, tally = gr.State({}), gr.State([0, 0])
+    begun = begin.click(tab.start, [files, name, language, agreed], [shown, picked], **QUIET)
+    looked = [shown, timer]
+    begun.then(_watch, None, timer, **QUIET)
+    picked.change(tab.look, picked, looked, **QUIET)
+    picked.change(tab.sounds, picked, [epoch, sound], **QUIET)
+    timer.tick(tab.look, picked, looked, **QUIET)
+    timer.tick(tab.sounds, picked, [epoch, sound], **QUIET)
+    epoch.input(tab.hear, [picked, epoch], sound, **QUIET)
+    go_on.click(tab.go_on, picked, shown, **QUIET).then(_watch, None, timer, **QUIET)
+    stop.click(tab.stop, picked, shown, **QUIET)
+    keep.click(tab.keep, picked, answer, **QUIET)
+    delete.click(tab.delete, picked, [answer, picked], **QUIET)
+    compare.click(tab.compare, picked, [one, two, pair, answer], **QUIET)
+    for button, which in ((first, True), (second, False)):
+        chosen = gr.State(which)
+        button.click(tab.choose, [chosen, pair, tally], [answer, tally], **QUIET)
+    on_show(tab.listed, [picked], [picked])
+
+
+def _watch() -> gr.Timer:
+    return gr.Timer(active=True)

@@ -1,0 +1,144 @@
+"""Trainings of voices: each a folder of the data folder, learned in a process of its own.
+
+Starting, stopping, keeping and deleting are here; what is learned is `training/voice`'s. A training
+whose process is gone is started again where it ended. Knows no pages and no torch.
+"""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from engine import InvalidSetting, Library, SavedVoice, UnknownVoice
+from studio.layout import SEARCHED
+from training.voice.job import ENDED, JobFolder, Status
+from training.voice.prepare import Wish, make_job
+from training.voice.segments import Recognise
+
+FOLDER: Final = "training"
+PROGRAM: Final = JobFolder.__module__.rpartition(".")[0]  # the package that trains
+LARGEST_VOICE: Final = 1 << 20  # bytes, as of any voice file
+
+
+@dataclass
+class VoiceTraining:
+    """The trainings of one data folder; one at a time learns."""
+
+    data: Path
+    transcriber: str = ""
+    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def prepare(
+        self, wish: Wish, recordings: Sequence[Path], recognise: Recognise | None = None
+    ) -> str:
+        """Check and cut recordings into a new training. Returns its id."""
+        training = secrets.token_hex(6)
+        folder = JobFolder(self.data / FOLDER / training)
+        try:
+            make_job(folder.path, wish, recordings, recognise)
+        except BaseException:
+            if folder.path.exists():
+                folder.delete()
+            raise
+        return training
+
+    def start(self, training: str) -> None:
+        """Begin, or go on. Raises InvalidSetting while another one learns."""
+        folder = self.folder(training)
+        with self._lock:
+            if self._running(training):
+                return
+            if any(self._running(other) for other in self.list()):
+                raise InvalidSetting(
+                    "Another voice is being trained. Wait until it is done, or stop it."
+                )
+            folder.go_on()
+            folder.tell(folder.status().model_copy(update={"phase": "preparing", "text": ""}))
+            command = [sys.executable, "-m", PROGRAM, str(folder.path.resolve())]
+            if self.transcriber:
+                command += ["--transcriber", self.transcriber]
+            with (folder.path / "log.txt").open("ab") as log:
+                self._processes[training] = subprocess.Popen(
+                    command, cwd=SEARCHED, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                )
+
+    def status(self, training: str) -> Status:
+        """How far it is. A process that was killed leaves its training stopped."""
+        status = self.folder(training).status()
+        with self._lock:
+            if status.phase in ENDED or status.phase == "waiting" or self._running(training):
+                return status
+        fresh = self.folder(training).status()  # it may have ended between the two looks
+        if fresh.phase in ENDED:
+            return fresh
+        text = "It was interrupted. Start it again: it goes on from the last epoch."
+        return fresh.model_copy(update={"phase": "stopped", "text": text})
+
+    def stop(self, training: str) -> None:
+        self.folder(training).stop()
+
+    def wait(self, training: str, seconds: float) -> bool:
+        """Whether its process has ended within so many seconds."""
+        process = self._processes.get(training)
+        try:
+            if process is not None:
+                process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def list(self) -> tuple[str, ...]:
+        """Ids, the newest first."""
+        place = self.data / FOLDER
+        there = [path.parent for path in place.glob("*/job.json")] if place.is_dir() else []
+        there.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        return tuple(path.name for path in there)
+
+    def keep(self, training: str, library: Library) -> SavedVoice:
+        """Save the best epoch's voice. The recordings stay until they are deleted."""
+        folder = self.folder(training)
+        if self.status(training).phase != "done" or not folder.voice.is_file():
+            raise InvalidSetting("This training has no voice yet.")
+        with folder.voice.open("rb") as file:
+            return library.import_file(file.read(LARGEST_VOICE + 1))
+
+    def delete(self, training: str) -> None:
+        """Stop it and delete its recordings, samples and voice."""
+        folder = self.folder(training)
+        with self._lock:
+            process = self._processes.pop(training, None)
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()
+        elif folder.locked:
+            folder.stop()
+            raise InvalidSetting(
+                "It is being trained and will stop at its next step. Delete it then."
+            )
+        folder.delete()
+
+    def close(self) -> None:
+        """The studio ends: trainings stop at their next step and go on when they are started."""
+        for training in self._processes:
+            if self._running(training):
+                self.stop(training)
+
+    def folder(self, training: str) -> JobFolder:
+        known = len(training) == 12 and all(mark in "0123456789abcdef" for mark in training)
+        folder = JobFolder(self.data / FOLDER / training)
+        if not known or not (folder.path / "job.json").is_file():
+            raise UnknownVoice("There is no training '{name}'.", name=training[:40])
+        return folder
+
+    def _running(self, training: str) -> bool:
+        """Also by a process of a studio that has ended since."""
+        process = self._processes.get(training)
+        alive = process is not None and process.poll() is None
+        return alive or self.folder(training).locked

@@ -1,0 +1,146 @@
+"""Training in the Clone tab: begun with consent, followed, compared blindly, kept, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import gradio as gr
+import numpy as np
+import pytest
+import soundfile
+
+from engine import Clone
+from engine.voices.voice_format import VoiceCard, pack
+from studio.ui import i18n
+from studio.ui.tabs import own_voice
+from studio.ui.tabs.own_voice import NO_MODEL, OwnVoiceTab, told
+from studio.voices.voice_training import VoiceTraining
+from tests.studio.ui.test_i18n import shown
+from training.voice.job import Epoch, Job, JobFolder, Status
+
+ID = "0123456789ab"
+EPOCHS = (
+    Epoch(number=0, stopped=1, pace=1, likeness=0.7, pitch=1.5),
+    Epoch(number=1, stopped=1, pace=1, likeness=0.8, pitch=0.2, words=0.04),
+)
+DONE = Status(phase="done", text="Epoch 1 is <the> best", epochs=1, history=EPOCHS, best=1)
+
+
+@pytest.fixture
+def trainings(tmp_path: Path) -> VoiceTraining:
+    return VoiceTraining(tmp_path / "data")
+
+
+@pytest.fixture
+def tab(studio, trainings):
+    return OwnVoiceTab(studio, trainings)
+
+
+@pytest.fixture
+def done(trainings: VoiceTraining) -> JobFolder:
+    """A training that has ended, as its process leaves it."""
+    folder = JobFolder(trainings.data / "training" / ID)
+    folder.write(Job(name="Ann", model="mini", consent="Ann Lee, my own voice"))
+    folder.tell(DONE)
+    folder.samples.mkdir()
+    for epoch, level in ((0, 0.1), (1, 0.2)):
+        for number in range(own_voice.PAIRS):
+            tone = level * np.sin(np.arange(36_000) * (0.02 + 0.02 * epoch))
+            soundfile.write(folder.samples / f"{epoch}-{number}.wav", tone, 24_000)
+    rows = np.ones((2, 16), np.float32)
+    voice = Clone(np.ones(16, np.float32), model="fake", rows=rows, digest="weights of fake")
+    card = VoiceCard(
+        name="Ann", kind="trained", width=16, model="fake", digest=voice.digest, consent=True
+    )
+    folder.voice.write_bytes(pack(card, voice))
+    return folder
+
+
+def test_nothing_begins_without_recordings_consent_or_a_model(
+    tab, trainings, tmp_path, monkeypatch
+):
+    assert "Record a voice or drop a file" in tab.start(None, "Ann", "english", "Ann, mine")[0]
+    sound = tmp_path / "one.wav"
+    soundfile.write(sound, np.zeros(24_000), 24_000)
+    files = [str(sound)]
+    assert "Give the voice a name" in tab.start(files, " ", "english", "Ann Lee, mine")[0]
+    assert NO_MODEL in tab.start(files, "Ann", "english", "Ann Lee, mine")[0]
+    monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
+    assert "whose voice" in tab.start(files, "Ann", "english", "")[0]
+    assert "silent" in tab.start(files, "Ann", "english", "Ann Lee, mine")[0]
+    assert trainings.list() == ()
+
+
+def test_what_begins_is_shown_and_followed(tab, trainings, monkeypatch):
+    begun: list[str] = []
+
+    def prepare(wish: object, files: Sequence[Path]) -> str:
+        assert [file.name for file in files] == ["a.wav", "a.txt"]
+        JobFolder(trainings.data / "training" / ID).write(
+            Job(name="Ann", model="mini", consent="Ann Lee, mine")
+        )
+        return ID
+
+    monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
+    monkeypatch.setattr(trainings, "prepare", prepare)
+    monkeypatch.setattr(trainings, "start", begun.append)
+    _, listed = tab.start(["/up/a.wav", "/up/a.txt"], "Ann", "english", "Ann Lee, mine")
+    assert begun == [ID]
+    assert (listed["choices"], listed["value"]) == ([("Ann", ID)], ID)
+    folder = trainings.folder(ID)
+    with folder.lock():  # a process learns
+        folder.tell(Status(phase="training", text="Epoch 1 of 8, about 4 minutes left"))
+        text, timer = tab.look(ID)
+        assert "about 4 minutes left" in text
+        assert timer.active
+    text, timer = tab.look(ID)  # it was killed
+    assert "goes on from the last epoch" in text
+    assert not timer.active
+
+
+def test_a_comparison_is_blind_and_counts(tab, done):
+    tally, chosen = [0, 0], 0
+    for _ in range(12):
+        first, second, pair, said = tab.compare(ID)
+        assert said == ""
+        assert sorted(pair["order"]) == [0, 1]
+        assert first[0] == second[0] == 24_000
+        crossings = [int((np.diff(np.sign(each[1])) != 0).sum()) for each in (first, second)]
+        assert (crossings[0] > crossings[1]) == (pair["order"][0] == 1)  # the sounds it says
+        chosen += pair["order"][0] == 1
+        answer, tally = tab.choose(True, pair, tally)
+    assert tally == [chosen, 12]
+    assert f"{chosen} of 12" in answer
+    assert 0 < chosen < 12
+    assert tab.choose(True, {}, [1, 2]) == ("Press Compare first.", [1, 2])
+
+
+def test_keeping_and_deleting(tab, studio, done, trainings):
+    assert "Ann is saved" in tab.keep(ID)
+    saved = studio.library.find("Ann")
+    assert saved.card.kind == "trained"
+    assert saved.voice.trained
+    said, listed = tab.delete(ID)
+    assert "with its recordings" in said
+    assert listed["choices"] == []
+    assert not done.path.exists()
+    assert studio.library.find("Ann") is not None  # what was kept stays
+    assert "no training" in tab.keep(ID)
+
+
+def test_a_status_is_html_that_nobody_can_write_into():
+    html = told(DONE)
+    assert "&lt;the&gt;" in html
+    assert "+1.5" in html
+    assert "4%" in html
+
+
+def test_every_label_is_there_in_chinese(studio, trainings):
+    async def built() -> object:
+        with gr.Blocks() as page:
+            own_voice.build(studio, trainings)
+        return page.config
+
+    assert set(shown(asyncio.run(built()))) - i18n.CHINESE.keys() == set()

@@ -1,0 +1,191 @@
+"""Segments as what is learned from: codes, ids and vectors, made once and kept in the job's folder.
+
+Also finds what a listener would: lines whose words are not theirs, since the model finds another
+line's text as likely, and lines of another person, since their vectors lie apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import torch
+from safetensors.numpy import load_file, save
+from torch import Tensor
+
+from engine import InvalidSetting, Waveform, write_atomic
+from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.model.talker import Talker
+from engine.types import FRAME_SAMPLES, Codes, Vector
+from engine.worker.loading.model_loader import load_encoder, load_speaker
+from training.voice.job import JobFolder, Spoken
+from training.voice.losses import first_loss, forward
+from training.voice.sequences import Line, SequenceMaker, batch_of
+
+HELD_OUT = 10  # one line in so many
+STRANGER = 0.5  # of the usual distance to the middle below which a line's likeness is no other's
+TWO_SPEAKERS = 0.15  # share of a second group of vectors that is one
+APART = 2.0  # times the spread within, that two people's vectors lie apart
+MISMATCHED = 0.25  # share of lines with others' words at which the whole list is wrong
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    spoken: tuple[Spoken, ...]
+    codes: tuple[Codes, ...]
+    vectors: Vector  # [lines, width]
+
+    @property
+    def vector(self) -> Vector:
+        """The speaker's: the mean of the lines'."""
+        return np.asarray(self.vectors.mean(0), np.float32)
+
+    def split(self) -> tuple[Dataset, Dataset]:
+        """What is learned from, and the tenth that is held out."""
+        held = range(0, len(self.spoken), HELD_OUT)
+        rest = [number for number in range(len(self.spoken)) if number not in held]
+        return self._only(rest), self._only(list(held))
+
+    def without(self, gone: set[int]) -> Dataset:
+        return self._only([n for n in range(len(self.spoken)) if n not in gone])
+
+    def _only(self, numbers: Sequence[int]) -> Dataset:
+        return Dataset(
+            tuple(self.spoken[n] for n in numbers),
+            tuple(self.codes[n] for n in numbers),
+            self.vectors[list(numbers)],
+        )
+
+    def lines(self, checkpoint: LocalCheckpoint) -> list[Line]:
+        pairs = zip(self.spoken, self.codes, strict=True)
+        return [Line(checkpoint.text_ids(each.text), codes) for each, codes in pairs]
+
+
+def read_segment(path: Path) -> Waveform:
+    wave: Waveform = soundfile.read(path, dtype="float32")[0]
+    return wave
+
+
+@torch.inference_mode()
+def encode(
+    folder: JobFolder, model: Path, spoken: Sequence[Spoken], device: torch.device
+) -> Dataset:
+    """Encode the lines that are used, or read what was encoded before."""
+    used = tuple(each for each in spoken if not each.doubtful)
+    if folder.dataset.exists():
+        return _read(folder, used)
+    encoder, speaker = load_encoder(model, device), load_speaker(model, device)
+    codes: list[Codes] = []
+    vectors: list[Vector] = []
+    for each in used:
+        wave = read_segment(folder.segments / each.file)
+        whole = np.pad(wave, (0, -len(wave) % FRAME_SAMPLES))
+        found = encoder.encode(torch.from_numpy(whole)[None].to(device))[0]
+        codes.append(found.cpu().numpy().astype(np.int64))
+        vectors.append(
+            speaker.embed(torch.from_numpy(wave)[None].to(device))[0].float().cpu().numpy()
+        )
+    tensors = {
+        "codes": np.concatenate(codes).astype(np.int32),
+        "frames": np.array([len(each) for each in codes], np.int32),
+        "vectors": np.stack(vectors).astype(np.float32),
+    }
+    write_atomic(folder.dataset, bytes(save(tensors)))
+    return _read(folder, used)
+
+
+def _read(folder: JobFolder, used: tuple[Spoken, ...]) -> Dataset:
+    found = load_file(folder.dataset)
+    ends = np.cumsum(found["frames"])[:-1]
+    codes = np.split(found["codes"].astype(np.int64), ends)
+    return Dataset(used, tuple(codes), found["vectors"])
+
+
+def other_people(vectors: Vector) -> set[int]:
+    """Lines of somebody else. Raises InvalidSetting where two people speak about equally often."""
+    if len(vectors) < 6:
+        return set()
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    first, second = _two_groups(unit)
+    if len(second) == 0 or not _apart(unit, first, second):
+        return set()
+    if len(second) >= TWO_SPEAKERS * len(unit):
+        raise InvalidSetting(
+            "Two people speak in these recordings, in {first} and {second} lines. Leave out those "
+            "of one, for example line {line}.",
+            first=len(first),
+            second=len(second),
+            line=int(second[0]) + 1,
+        )
+    return {int(number) for number in second}
+
+
+def _two_groups(unit: Vector) -> tuple[np.ndarray, np.ndarray]:
+    """Two means, from the two lines that lie farthest apart; the larger group first."""
+    one = int((unit @ unit.mean(0)).argmin())
+    two = int((unit @ unit[one]).argmin())
+    middles = unit[[one, two]]
+    for _ in range(20):
+        nearest = (unit @ middles.T).argmax(1)
+        if nearest.min() == nearest.max():
+            return np.arange(len(unit)), np.zeros(0, int)
+        middles = np.stack([unit[nearest == k].mean(0) for k in (0, 1)])
+    groups = [np.flatnonzero(nearest == k) for k in (0, 1)]
+    groups.sort(key=len, reverse=True)
+    return groups[0], groups[1]
+
+
+def _apart(unit: Vector, first: np.ndarray, second: np.ndarray) -> bool:
+    one, two = unit[first].mean(0), unit[second].mean(0)
+    within = np.concatenate(
+        [np.linalg.norm(unit[first] - one, axis=1), np.linalg.norm(unit[second] - two, axis=1)]
+    )
+    return bool(np.linalg.norm(one - two) > APART * np.sqrt(np.mean(within**2)))
+
+
+@torch.inference_mode()
+def other_words(
+    dataset: Dataset, checkpoint: LocalCheckpoint, talker: Talker, language: str
+) -> set[int]:
+    """Lines to whose codes another line's text of the same length fits as well as their own.
+
+    Raises InvalidSetting where many do: then the list of texts is shifted or of something else.
+    """
+    lines, device = dataset.lines(checkpoint), talker.codec_head.weight.device
+    if len(lines) < 4:
+        return set()
+    order = sorted(range(len(lines)), key=lambda number: len(lines[number].text_ids))
+    after = {own: order[(at + 1) % len(order)] for at, own in enumerate(order)}
+    voice = torch.from_numpy(dataset.vector)[None].to(device)
+    maker = SequenceMaker(checkpoint, talker, 0)
+    wrong = set()
+    for number, line in enumerate(lines):
+        other = Line(lines[after[number]].text_ids, line.codes)
+        costs = [_cost(maker, talker, each, voice, language, checkpoint) for each in (line, other)]
+        if costs[0] >= costs[1]:
+            wrong.add(number)
+    if len(wrong) > max(2, MISMATCHED * len(lines)):
+        raise InvalidSetting(
+            "The words of {count} of {lines} lines fit no better than another line's. Check that "
+            "each text belongs to its recording.",
+            count=len(wrong),
+            lines=len(lines),
+        )
+    return wrong
+
+
+def _cost(
+    maker: SequenceMaker,
+    talker: Talker,
+    line: Line,
+    voice: Tensor,
+    language: str,
+    checkpoint: LocalCheckpoint,
+) -> float:
+    ids = checkpoint.ids
+    batch = batch_of([maker.make(line, language, "streamed")], ids.tts_pad, voice.device)
+    logits = forward(talker, batch, voice).logits
+    return float(first_loss(logits, batch, ids.codec_eos)[batch.first].mean())

@@ -1,0 +1,186 @@
+"""A training's folder: what was asked for, the data, how far it is, and what came of it.
+
+The studio writes a job and reads its status; the process that trains does the rest. Both may end at
+any time: each file appears whole, and a process that is started again goes on from the last epoch.
+No torch.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pydantic import Field, ValidationError
+
+from engine import InvalidSetting, Settings, write_atomic
+
+Phase: TypeAlias = Literal[
+    "waiting", "preparing", "training", "stopped", "done", "refused", "failed"
+]
+ENDED: tuple[Phase, ...] = ("stopped", "done", "refused", "failed")
+LARGEST = 8 << 20  # bytes of a card
+
+
+class Spoken(Settings):
+    """A segment of the recordings and its words. `doubtful` says why it is left out."""
+
+    file: str = Field(pattern=r"^[0-9]{4}\.wav$")
+    source: str = ""
+    seconds: float = 0.0
+    text: str = Field(max_length=2_000)
+    doubtful: str = ""
+
+
+class Job(Settings):
+    """What is to be learned, by whose leave."""
+
+    name: str = Field(min_length=1, max_length=80)
+    model: str  # the checkpoint's folder
+    language: str = "auto"
+    consent: str = Field(min_length=1, max_length=400)  # whose, and in what words
+    way: Literal["rows", "adapter"] = "rows"
+    rows: int = Field(8, ge=1, le=64)
+    epochs: int = Field(8, ge=1, le=40)
+    device: str = "auto"
+    seed: int = 0
+    lines: tuple[Spoken, ...] = ()
+    created: str = ""
+
+
+class Epoch(Settings):
+    """What the judges say of an epoch; 0 is the clone that training began from."""
+
+    number: int
+    stopped: float  # share of the sentences that ended by themselves
+    pace: float  # seconds a letter over the recordings'
+    likeness: float  # cosine by the model's speaker encoder
+    pitch: float  # semitones above the recordings
+    spectrum: float = 0.0  # dB between its long-term spectrum and the recordings'
+    hold: float = 0.0  # how far codebook 0 has moved on general texts, nats
+    loss: float = 0.0  # of the acoustic codebooks, on lines that were held out
+    words: float | None = None  # share of wrong words, where a recogniser is there
+    refused: str = ""  # why it cannot be the best
+
+    @property
+    def distance(self) -> float:
+        """From the person, as heard: a semitone of pitch counts as half a decibel of timbre."""
+        return self.spectrum + abs(self.pitch) / 2
+
+
+class Status(Settings):
+    """How far it is, in words and numbers."""
+
+    phase: Phase = "waiting"
+    text: str = ""  # a sentence for people
+    epoch: int = 0
+    epochs: int = 0
+    seconds_left: float | None = None
+    history: tuple[Epoch, ...] = ()
+    best: int | None = None
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """Where everything of a training lies. Deleting it deletes the recordings too."""
+
+    path: Path
+
+    @property
+    def segments(self) -> Path:
+        return self.path / "segments"
+
+    @property
+    def dataset(self) -> Path:
+        return self.path / "dataset.safetensors"
+
+    @property
+    def state(self) -> Path:
+        return self.path / "state.safetensors"
+
+    @property
+    def samples(self) -> Path:
+        return self.path / "samples"
+
+    @property
+    def voice(self) -> Path:
+        """The best epoch's voice, as the library imports it."""
+        return self.path / "best.voice.safetensors"
+
+    @property
+    def adapter(self) -> Path:
+        return self.path / "adapter.safetensors"
+
+    @property
+    def merged(self) -> Path:
+        """The model with the best epoch's adapter, in the published layout."""
+        return self.path / "model"
+
+    def write(self, job: Job) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.path / "job.json", job.model_dump_json(indent=1).encode())
+
+    def read(self) -> Job:
+        """Raises InvalidSetting where there is no job that can be read."""
+        try:
+            return Job.model_validate_json(_bytes(self.path / "job.json"))
+        except (OSError, ValidationError) as error:
+            raise InvalidSetting("There is no training in {path}.", path=self.path) from error
+
+    def tell(self, status: Status) -> None:
+        write_atomic(self.path / "status.json", status.model_dump_json().encode())
+
+    def status(self) -> Status:
+        try:
+            return Status.model_validate_json(_bytes(self.path / "status.json"))
+        except (OSError, ValidationError):
+            return Status()
+
+    def stop(self) -> None:
+        """Ask the process to save its state and end."""
+        write_atomic(self.path / "stop", b"")
+
+    def go_on(self) -> None:
+        (self.path / "stop").unlink(missing_ok=True)
+
+    @property
+    def stopping(self) -> bool:
+        return (self.path / "stop").exists()
+
+    @contextmanager
+    def lock(self) -> Iterator[bool]:
+        """Hold the folder while its process learns; False where another process does.
+
+        A lock ends with its process, however that ends. Without locks (Windows) it is always had.
+        """
+        file = None
+        try:
+            with suppress(ImportError):
+                import fcntl
+
+                file = (self.path / "lock").open("ab")
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield True
+        except BlockingIOError:
+            yield False
+        finally:
+            if file is not None:
+                file.close()
+
+    @property
+    def locked(self) -> bool:
+        """Whether a process learns here now."""
+        with self.lock() as free:
+            return not free
+
+    def delete(self) -> None:
+        """Recordings, voice and all."""
+        shutil.rmtree(self.path)
+
+
+def _bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(LARGEST)

@@ -1,0 +1,87 @@
+"""Makes a job's folder of somebody's recordings: checked, cut, with words and consent. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal
+
+import soundfile
+
+from engine import SAMPLE_RATE, InvalidSetting, RequestError, atomic_replace, explain_write_errors
+from engine.checkpoints.hub import resolve
+from training.voice.job import Job, JobFolder, Spoken
+from training.voice.segments import Recognise, check_enough, segments_of
+
+MOST_LINES = 4_000
+NEED_CONSENT = (
+    "Say whose voice this is and that they agree, for example: Ann Lee, it is my own voice."
+)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What somebody wants learned."""
+
+    name: str
+    model: str  # a folder or a hub id
+    consent: str
+    language: str = "auto"
+    rows: int = 8
+    epochs: int = 8
+    device: str = "auto"
+    way: Literal["rows", "adapter"] = "rows"
+
+
+def make_job(
+    path: Path, wish: Wish, recordings: Sequence[Path], recognise: Recognise | None = None
+) -> JobFolder:
+    """Write the job's folder; the job itself comes last, so a folder without one is no job.
+
+    Raises RequestError, InvalidAudio or InvalidSetting for what no voice can be learned from.
+    """
+    if len(wish.consent.split()) < 2:
+        raise RequestError(NEED_CONSENT)
+    folder = JobFolder(path)
+    if (path / "job.json").exists():
+        raise InvalidSetting("There is a training called {name} already.", name=wish.name)
+    model = resolve(wish.model)
+    found = []
+    for segment in segments_of(recordings, recognise):
+        found.append(segment)
+        if len(found) > MOST_LINES:
+            raise InvalidSetting("There are more than {most:,} lines.", most=MOST_LINES)
+    check_enough(found)
+    with explain_write_errors(folder.segments):
+        folder.segments.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for number, segment in enumerate(found):
+        name = f"{number:04d}.wav"
+        with atomic_replace(folder.segments / name) as part, explain_write_errors(part):
+            soundfile.write(part, segment.waveform, SAMPLE_RATE, format="WAV", subtype="PCM_16")
+        lines.append(
+            Spoken(
+                file=name,
+                source=segment.source,
+                seconds=round(segment.seconds, 2),
+                text=segment.text[:2_000],
+                doubtful=segment.doubtful,
+            )
+        )
+    folder.write(
+        Job(
+            name=wish.name,
+            model=str(model),
+            language=wish.language,
+            consent=wish.consent,
+            rows=wish.rows,
+            epochs=wish.epochs,
+            device=wish.device,
+            way=wish.way,
+            lines=tuple(lines),
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        )
+    )
+    return folder

@@ -1,0 +1,311 @@
+"""Runs one training in its folder, from the recordings' codes to the best epoch's voice.
+
+    encode once ─▶ look for other people and other words ─▶ the clone speaks and is judged
+        ─▶ an epoch ─▶ its state, its sounds, the judges ─▶ … ─▶ the best epoch as a voice file
+
+Started in a process of its own, at the lowest priority and, on CPUs, with one core less than there
+are; what it says is in the status.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import torch
+
+from engine import (
+    SAMPLE_RATE,
+    Clone,
+    Engine,
+    InvalidSetting,
+    Preset,
+    TimbreError,
+    Waveform,
+    open_engine,
+    write_atomic,
+)
+from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.model.talker import Talker
+from engine.voices.voice_format import VoiceCard, pack
+from engine.worker.device import pick_device, pick_dtype
+from engine.worker.loading.model_loader import load_talker
+from training.voice import judge
+from training.voice.adapter import Adapter
+from training.voice.dataset import Dataset, encode, other_people, other_words, read_segment
+from training.voice.export import export_merged
+from training.voice.job import Epoch, Job, JobFolder, Status
+from training.voice.judge import Person, Recognise
+from training.voice.rows import LearnedRows
+from training.voice.sequences import Line
+from training.voice.texts import general_texts, judged_texts
+from training.voice.trainer import Learner, VoiceTrainer
+
+JUDGED = 16  # sentences an epoch
+GENERAL = 24  # texts that the words are held by
+SAMPLES = 3  # sounds kept of an epoch
+LEAST_LINES = 8
+NICENESS = 19
+VOICE = "own"  # the preset that an adapted model has
+
+
+class Stopped(Exception):
+    """The user asked for it; the state is on disk."""
+
+
+def run(path: Path, recognise: Recognise | None = None) -> Status:
+    """Train to the end, or until it is stopped. What goes wrong is told by the status."""
+    folder = JobFolder(path)
+    with folder.lock() as free:
+        if free:
+            _run(folder, recognise)
+    return folder.status()
+
+
+def _run(folder: JobFolder, recognise: Recognise | None) -> None:
+    training = None
+    try:
+        training = Training(folder, folder.read(), recognise)
+        training.run()
+    except Stopped:
+        _end(folder, "stopped", "Stopped. It goes on from the last epoch when you start it again.")
+    except TimbreError as error:
+        _end(folder, "failed", error.message)
+    except (OSError, torch.OutOfMemoryError) as error:
+        _end(folder, "failed", f"It ended: {error}. It goes on from the last epoch.")
+    finally:
+        if training is not None:
+            training.close()
+
+
+def _end(folder: JobFolder, phase: str, text: str) -> None:
+    status = folder.status()
+    folder.tell(status.model_copy(update={"phase": phase, "text": text, "seconds_left": None}))
+
+
+def yield_to_others(device: torch.device) -> None:
+    """Live listeners go first."""
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    if device.type == "cpu":
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+        torch.set_num_threads(max(1, cores - 1))
+
+
+class Training:
+    """One run of a job."""
+
+    def __init__(self, folder: JobFolder, job: Job, recognise: Recognise | None) -> None:
+        self.folder, self.job = folder, job
+        self._recognise = recognise
+        self._device = pick_device(None if job.device == "auto" else job.device)
+        yield_to_others(self._device)
+        self._checkpoint = LocalCheckpoint(Path(job.model))
+        self._digest = self._checkpoint.capabilities.digest
+        self._engine: Engine | None = None
+        self._trial = folder.path / "trial"  # an adapted model that is judged
+        self._status = folder.status().model_copy(update={"epochs": job.epochs})
+        if not self._checkpoint.capabilities.clone:
+            raise InvalidSetting(
+                "{name} cannot clone, so it cannot begin a voice from recordings. Use a Base "
+                "model.",
+                name=self._checkpoint.capabilities.name,
+            )
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+
+    def run(self) -> None:
+        self._tell("preparing", "Listening to the recordings …")
+        talker = load_talker(Path(self.job.model), self._device, pick_dtype(self._device))
+        dataset = self._dataset(talker)
+        learned, unseen = dataset.split()
+        person = self._person(dataset)
+        learner = self._learner(talker, dataset).to(self._device)
+        trainer = VoiceTrainer(
+            self._checkpoint, talker, learner, self.job.epochs, self.job.language, self.job.seed
+        )
+        if self.folder.state.exists():
+            trainer.resume(self.folder.state, self._digest)
+        history = self._status.history[: trainer.epoch + 1]
+        own_texts = [each.text for each in dataset.spoken]
+        clone = Clone(dataset.vector)
+        general = general_texts(self.job.language, own_texts, GENERAL)
+        self._tell("preparing", "Hearing the clone that it begins from …")
+        lines = self._general_lines(clone, general)
+        judged = self._judged_texts(own_texts, unseen)
+        if not history:
+            history = (self._judge(0, clone, judged, person),)
+        trainer.prepare(learned.lines(self._checkpoint), unseen.lines(self._checkpoint), lines)
+        self._status = self._status.model_copy(update={"history": history})
+        with learner.attached(talker):
+            self._train(trainer, judged, person)
+        self._finish(trainer)
+
+    def _learner(self, talker: Talker, dataset: Dataset) -> Learner:
+        if self.job.way == "adapter":
+            return Adapter(talker, dataset.vector, seed=self.job.seed)
+        return LearnedRows(dataset.vector, self.job.rows, self.job.seed)
+
+    def _dataset(self, talker: Talker) -> Dataset:
+        """What is learned from, without the lines that are somebody's or something else's."""
+        encoded = encode(self.folder, Path(self.job.model), self.job.lines, self._device)
+        strangers = other_people(encoded.vectors)
+        wrong = other_words(encoded, self._checkpoint, talker, self.job.language)
+        dataset = encoded.without(strangers | wrong)
+        if len(dataset.spoken) < LEAST_LINES:
+            raise InvalidSetting(
+                "Only {count} lines can be learned from; at least {least} are needed. Record more.",
+                count=len(dataset.spoken),
+                least=LEAST_LINES,
+            )
+        self._left_out(encoded, strangers, wrong)
+        return dataset
+
+    def _left_out(self, encoded: Dataset, strangers: set[int], wrong: set[int]) -> None:
+        reasons = {encoded.spoken[n].file: "sounds like somebody else" for n in strangers}
+        reasons |= {encoded.spoken[n].file: "are these its words?" for n in wrong}
+        lines = tuple(
+            each.model_copy(update={"doubtful": each.doubtful or reasons.get(each.file, "")})
+            for each in self.job.lines
+        )
+        told = [f"{each.file}: {each.doubtful}" for each in lines if each.doubtful]
+        write_atomic(self.folder.path / "left-out.txt", "\n".join(told).encode())
+
+    def _person(self, dataset: Dataset) -> Person:
+        waves = [read_segment(self.folder.segments / each.file) for each in dataset.spoken]
+        pitches = [found for wave in waves[:40] if (found := judge.pitch(wave)) > 0]
+        spoken = zip(dataset.spoken, waves, strict=True)
+        pace = judge.pace((each.text, len(wave)) for each, wave in spoken)
+        pitch = float(np.median(pitches)) if pitches else 0.0
+        return Person(dataset.vector, pitch, pace, judge.spectrum_of(waves))
+
+    def _judged_texts(self, said: Sequence[str], unseen: Dataset) -> list[str]:
+        """The person's own that were held out, and others: nothing is learned from either."""
+        own = [each.text for each in unseen.spoken][: JUDGED // 2]
+        return [*own, *judged_texts(self.job.language, said, JUDGED - len(own))]
+
+    def _general_lines(self, clone: Clone, texts: Sequence[str]) -> list[Line]:
+        """What the untouched model says of general texts."""
+        takes = judge.speak(self._speaker(), clone, texts, self.job.language)
+        spoken = [(take.text, take.codes) for take in takes if take.finished]
+        return [
+            Line(self._checkpoint.text_ids(text), codes)
+            for text, codes in spoken
+            if codes is not None
+        ]
+
+    def _judge_learned(
+        self, number: int, learner: Learner, texts: Sequence[str], person: Person
+    ) -> Epoch:
+        """An adapter is heard as what it is exported as."""
+        if isinstance(learner, LearnedRows):
+            voice = learner.voice(self._checkpoint.capabilities.name, self._digest)
+            return self._judge(number, voice, texts, person)
+        shutil.rmtree(self._trial, ignore_errors=True)
+        export_merged(Path(self.job.model), learner, VOICE, self._trial)
+        with open_engine([self._trial], device=self.job.device) as engine:
+            return self._judge(number, Preset(VOICE), texts, person, engine)
+
+    def _judge(
+        self,
+        number: int,
+        voice: Clone | Preset,
+        texts: Sequence[str],
+        person: Person,
+        speaker: Engine | None = None,
+    ) -> Epoch:
+        engine = self._speaker()
+        takes = judge.speak(speaker or engine, voice, texts, self.job.language)
+        self.folder.samples.mkdir(exist_ok=True)
+        for index, take in enumerate(takes[-SAMPLES:]):
+            place = self.folder.samples / f"{number}-{index}.wav"
+            soundfile.write(place, take.wave, SAMPLE_RATE)
+
+        def embed(wave: Waveform) -> Waveform:
+            return engine.clone(wave).vector
+
+        return judge.measure(number, takes, person, embed, self._recognise)
+
+    def _train(self, trainer: VoiceTrainer, texts: Sequence[str], person: Person) -> None:
+        while trainer.epoch < trainer.epochs:
+            number, began = trainer.epoch + 1, time.monotonic()
+            for share in trainer.run_epoch(lambda: self.folder.stopping):
+                self._progress(number, share, time.monotonic() - began)
+            if trainer.epoch < number:
+                raise Stopped
+            measured = trainer.measure()
+            epoch = self._judge_learned(number, trainer.learner, texts, person).model_copy(
+                update={"hold": measured.hold, "loss": measured.rest}
+            )
+            history = self._status.history
+            epoch = epoch.model_copy(update={"refused": judge.refusal(epoch, history[0])})
+            self._status = self._status.model_copy(update={"history": (*history, epoch)})
+            best = judge.best_of(self._status.history)
+            if best is epoch:
+                self._keep(trainer.learner)
+            self._status = self._status.model_copy(update={"best": best.number if best else None})
+            trainer.save(self.folder.state, self._digest)
+            self._tell("training", self._status.text)
+
+    def _keep(self, learner: Learner) -> None:
+        job = self.job
+        if isinstance(learner, Adapter):
+            learner.save(self.folder.adapter, self._digest)
+            shutil.rmtree(self.folder.merged, ignore_errors=True)
+            self._trial.rename(self.folder.merged)
+            return
+        voice = learner.voice(self._checkpoint.capabilities.name, self._digest)
+        card = VoiceCard(
+            name=job.name,
+            kind="trained",
+            consent=True,
+            made_from=job.consent,
+            created=job.created,
+            model=voice.model,
+            digest=voice.digest,
+            width=len(voice.vector),
+        )
+        write_atomic(self.folder.voice, pack(card, voice))
+
+    def _finish(self, trainer: VoiceTrainer) -> None:
+        best = self._status.best
+        if best is None:
+            reasons = {each.refused for each in self._status.history[1:] if each.refused}
+            why = "; ".join(sorted(reasons)) or "no epoch is nearer to the person"
+            self._tell("refused", f"The clone is better than what was learned: {why}.")
+            return
+        told = self._status.history[best]
+        clone = self._status.history[0]
+        self._tell(
+            "done",
+            f"Epoch {best} of {trainer.epochs} is the best: {told.pitch:+.1f} semitones and "
+            f"{told.spectrum:.1f} dB from the recordings, the clone {clone.pitch:+.1f} and "
+            f"{clone.spectrum:.1f}.",
+        )
+
+    def _progress(self, number: int, share: float, spent: float) -> None:
+        left = spent / share * (1 - share + self.job.epochs - number)
+        minutes = max(1, round(left / 60))
+        unit = "minute" if minutes == 1 else "minutes"
+        text = f"Epoch {number} of {self.job.epochs}, about {minutes} {unit} left"
+        self._status = self._status.model_copy(update={"epoch": number, "seconds_left": left})
+        self._tell("training", text)
+
+    def _tell(self, phase: str, text: str) -> None:
+        if self.folder.stopping and phase != "done":
+            raise Stopped
+        self._status = self._status.model_copy(update={"phase": phase, "text": text})
+        self.folder.tell(self._status)
+
+    def _speaker(self) -> Engine:
+        """The engine that speaks what is judged."""
+        if self._engine is None:
+            self._engine = open_engine([self.job.model], device=self.job.device)
+        return self._engine
