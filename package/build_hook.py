@@ -1,6 +1,6 @@
 """Builds the wheel: the checkout's packages, as one package called timbre.
 
-In a checkout `app.py`, `engine`, `studio` and `presets` lie at the top level, where their names are
+In a checkout `app.py`, `engine`, `studio`, `presets` and `training/voice` lie at the top level, where names are
 short. In site-packages such names would belong to everybody, so a wheel has `timbre/engine` and so
 on, and every import of ours is written anew on the way: `from engine.plan import X` becomes
 `from timbre.engine.plan import X`. A module that names another one in any other way, as a string or
