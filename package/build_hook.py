@@ -1,7 +1,7 @@
 """Builds the wheel: the checkout's packages, as one package called timbre.
 
-In a checkout `app.py`, `engine`, `studio`, `presets` and `training/voice` lie at the top level, where
-their names are short. In site-packages such names would belong to everybody, so a wheel has
+In a checkout `app.py`, `engine`, `studio`, `presets` and `training/voice` lie at the top level,
+where their names are short. In site-packages such names would belong to everybody, so a wheel has
 `timbre/engine` and so on, and every import of ours is written anew on the way: `from engine.plan
 import X` becomes `from timbre.engine.plan import X`. A module that names another one in any other
 way, as a string or by `import engine.plan`, stops the build: use `__package__`, or `from … import`.
