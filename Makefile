@@ -27,7 +27,7 @@ define torch
 endef
 
 $(VENV)/.run: requirements.txt | $(BIN)/python
-	@echo "Installing into $(VENV): 0.6 GB without an NVIDIA GPU, 3 GB with one, once."
+	@echo "Installing into $(VENV): 0.43 GB are downloaded without an NVIDIA GPU, 3 GB with one, once."
 	$(call torch,$(shell sed -n 's/^\(torch[^ ]*\).*/\1/p' requirements.txt))
 	$(PIP) -r requirements.txt
 	touch $@

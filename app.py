@@ -220,6 +220,8 @@ def say(
             server=server,
             key=key,
         )
+        if settings.server:
+            _refuse_local(model=model, device=device, dtype=dtype, weights=weights, profile=profile)
         text = _text(text, text_option)
         options = SayOptions(
             text="" if text == "-" else text,
@@ -253,13 +255,16 @@ def _report(take: Take, options: SayOptions) -> None:
 
 def say_here(options: SayOptions, settings: StudioSettings) -> Take:
     from studio.cli.app_context import AppContext
-    from studio.cli.local_speech import LocalSynthesis, check, record
-    from studio.cli.speech_output import speak
+    from studio.cli.local_speech import LocalSynthesis, check, check_language, record
+    from studio.cli.speech_output import check_loudspeaker, speak
     from studio.voices.voice_catalog import Choices
 
     _calm_torch()
     context = AppContext(settings, console)
-    check(options, Choices(context.capabilities(), context.library()))
+    able = context.capabilities()
+    check(options, Choices(able, context.library()))
+    check_language(options.language, able.values())
+    check_loudspeaker(options)
     recording = record(options.reference, console) if options.reference else None
     with context.engine() as engine:
         here = LocalSynthesis(engine, context.library(), console)
@@ -437,6 +442,16 @@ def _variable(name: str) -> str:
 def _given(**arguments: Any) -> dict[str, Any]:
     """Arguments that were given."""
     return {name: value for name, value in arguments.items() if value not in (None, [], {})}
+
+
+def _refuse_local(**options: object) -> None:
+    """Options of a model that is loaded here, where a server speaks."""
+    from engine import InvalidSetting
+
+    if given := [f"--{name}" for name, value in options.items() if value]:
+        raise InvalidSetting(
+            f"{' and '.join(given)} cannot go with --server: the server has its own. Leave one out."
+        )
 
 
 def _server(settings: StudioSettings) -> RemoteServer:

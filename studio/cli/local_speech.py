@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine import (
+    Capabilities,
     Library,
     Pcm,
     Recording,
@@ -15,6 +16,7 @@ from engine import (
     SpeechEngine,
     SpeechRequest,
     SpeechStream,
+    UnknownLanguage,
     Voice,
     load_reference_audio,
 )
@@ -30,6 +32,17 @@ def check(options: SayOptions, choices: Choices) -> None:
     check_options(options)
     if not options.reference:
         _named(options, choices)
+
+
+def check_language(language: str, able: Iterable[Capabilities]) -> None:
+    """Raises UnknownLanguage where no checkpoint speaks it."""
+    known = ("auto", *dict.fromkeys(each for own in able for each in own.languages))
+    if language.strip().lower() not in known:
+        raise UnknownLanguage(
+            "No model here speaks '{wanted}'. There is: {there}.",
+            wanted=language[:80],
+            there=", ".join(known),
+        )
 
 
 def record(path: Path, tell: Reporter) -> Recording:

@@ -16,7 +16,6 @@ from studio.cli.connection import Connection, ServerError
 from studio.cli.console import Reporter
 from studio.cli.say_options import SayOptions
 from studio.cli.speech_output import Speech
-from studio.cli.websocket_speech import WebSocketSpeech
 
 PATH = "/v1/audio/speech"
 
@@ -68,6 +67,8 @@ class Server:
             if options.words is None:
                 yield HttpSpeech(self.connection, {"input": options.text, **manner}, held)
             else:
+                from studio.cli.websocket_speech import WebSocketSpeech
+
                 yield WebSocketSpeech(self.connection, manner, options.words, held, self.tell)
 
     def voices(self) -> Iterator[str]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine import SAMPLE_RATE, Loudspeaker, Pcm, open_sound
-from studio.api.responses.encoding import open_encoder
 from studio.cli.console import Reporter
 from studio.cli.say_options import SayOptions
 
@@ -91,6 +90,8 @@ class _Pipe:
     """Standard output as a WAV stream of unknown length."""
 
     def __init__(self) -> None:
+        from studio.api.responses.encoding import open_encoder
+
         self._encoder = open_encoder("wav")
 
     def write(self, pcm: Pcm) -> None:
@@ -106,6 +107,12 @@ def _loudspeaker(options: SayOptions) -> Iterator[list[Sink]]:
         return
     with Loudspeaker() as speaker:
         yield [speaker]
+
+
+def check_loudspeaker(options: SayOptions) -> None:
+    """Open and close it, if it will be needed, before a model is loaded. Raises NoLoudspeaker."""
+    with _loudspeaker(options):
+        pass
 
 
 def _listen(speech: Speech, sinks: list[Sink], take: Take, tell: Reporter) -> None:

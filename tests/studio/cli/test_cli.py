@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from engine import (
     duration,
     save_sound,
 )
+from engine.errors import NoLoudspeaker
 from engine.testing import FakeEngine, fake_capabilities
 from studio.cli import app_context, console, speech_output
 from studio.cli.console import read_words
@@ -217,6 +219,45 @@ def test_without_a_file_it_is_played_and_with_play_both(
         FakeSpeaker.heard.clear()
         assert run("say", TEXT, *places).exit_code == 0
         assert (sum(FakeSpeaker.heard) > SAMPLE_RATE // 2) == played
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--language", "klingon", "--out", "a.wav"], "klingon.*auto, "),
+        (["--play", "--out", "a.wav"], "--out"),
+        (["--server", "http://localhost:1", "--out", "a.wav"], "--model cannot go with --server"),
+        (["--server", "http://localhost:1", "--device", "cpu"], "--model and --device cannot"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_a_model_is_loaded(
+    opened: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch, options: list[str], says: str
+) -> None:
+    def silent() -> FakeSpeaker:
+        raise NoLoudspeaker("This machine has no loudspeaker. Write a file with --out.")
+
+    monkeypatch.setattr(speech_output, "Loudspeaker", silent)
+    refused(run("say", TEXT, *options), says)
+    assert opened == []
+
+
+@pytest.mark.parametrize("command", [["voices"], ["settings"], ["info"]], ids=" ".join)
+@pytest.mark.parametrize("reader", ["gone", "full"])
+def test_an_output_that_takes_nothing_is_one_line_or_none(command: list[str], reader: str) -> None:
+    line = [sys.executable, str(ROOT / "app.py"), *command]
+    if reader == "full":
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 1
+        assert done.stderr.decode() == (
+            "error: No space left on device. Nothing more can be written there.\n"
+        )
+        return
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(line, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_voices_and_info_load_nothing(opened: list[Sequence[str]], tmp_path: Path) -> None:
