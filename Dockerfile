@@ -1,5 +1,8 @@
 # Timbre on a GPU host:
 #   docker build -t timbre . && docker run --gpus all -p 7860:7860 -v timbre:/data timbre
+# Without a GPU, with PyTorch's build for CPUs:
+#   docker build -t timbre-cpu --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu .
+#   docker run -p 7860:7860 -v timbre:/data timbre-cpu
 # Visitors are guests: each sees only own voices and takes. With -e TIMBRE_API_KEYS=… a login is
 # asked for, and -e TIMBRE_GUESTS=false shares one library (docs/spaces.md).
 FROM python:3.12-slim-bookworm
@@ -10,8 +13,12 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /app
-COPY requirements.txt ./
-RUN python -m pip install --no-cache-dir --disable-pip-version-check -r requirements.txt
+COPY requirements.txt requirements.lock ./
+ARG TORCH_INDEX=https://pypi.org/simple
+RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes \
+        -r requirements.lock \
+    && python -m pip install --no-cache-dir --disable-pip-version-check \
+        --index-url "$TORCH_INDEX" "$(sed -n 's/^# \(torch[^ ]*\).*/\1/p' requirements.lock)"
 
 COPY app.py LICENSE ./
 COPY engine ./engine

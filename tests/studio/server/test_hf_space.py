@@ -227,7 +227,7 @@ def dockerfile() -> list[list[str]]:
 
 
 INSTRUCTIONS = {
-    *("FROM", "RUN", "WORKDIR", "COPY", "USER"),
+    *("FROM", "ARG", "RUN", "WORKDIR", "COPY", "USER"),
     *("VOLUME", "ENV", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT"),
 }
 
@@ -265,7 +265,16 @@ def test_requirements_are_installed_before_the_code_comes(dockerfile: list[list[
     """Else every change of the code would install everything anew."""
     steps = [" ".join(line) for line in dockerfile]
     install = next(at for at, step in enumerate(steps) if "pip install" in step)
-    assert steps.index("COPY requirements.txt ./") < install < steps.index("COPY engine ./engine")
+    lists = steps.index("COPY requirements.txt requirements.lock ./")
+    assert lists < install < steps.index("COPY engine ./engine")
+
+
+def test_the_image_is_built_from_the_lock(dockerfile: list[list[str]]) -> None:
+    """With hashes, and with the PyTorch that the lock names in its first line."""
+    (install,) = (line for line in all_of(dockerfile, "RUN") if "install" in line and "pip" in line)
+    assert "--require-hashes -r requirements.lock" in " ".join(install)
+    first = (ROOT / "requirements.lock").read_text("utf-8").splitlines()[0]
+    assert re.match(r"# torch==[\d.]+ ", first)
 
 
 def test_what_is_copied_runs_alone(dockerfile: list[list[str]], tmp_path: Path) -> None:
