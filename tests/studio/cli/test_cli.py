@@ -41,7 +41,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """The engines that were opened; each is a fake one."""
     asked: list[Sequence[str]] = []
 
-    def fake_open(models: Sequence[str], *_: Any, weights: str, **changes: Any) -> FakeEngine:
+    def fake_open(
+        models: Sequence[str], *_: Any, weights: str, cache: Path, **changes: Any
+    ) -> FakeEngine:
         asked.append(models)
         return FakeEngine(settings=EngineSettings(**{"max_num_seqs": 2, **changes}))
 
