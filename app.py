@@ -264,8 +264,8 @@ def say_here(options: SayOptions, settings: StudioSettings) -> Take:
     able = context.capabilities()
     check(options, Choices(able, context.library()))
     check_language(options.language, able.values())
-    check_loudspeaker(options)
     recording = record(options.reference, console) if options.reference else None
+    check_loudspeaker(options)
     with context.engine() as engine:
         here = LocalSynthesis(engine, context.library(), console)
         return speak(options, here.open(options, recording), console)
