@@ -42,10 +42,18 @@ _ALIKE = {
     "w": "w", "missis": "missus", "o'clock": "oclock", "wifi": "wi fi", "program": "programme",
     "percentage": "percent", "ave": "avenue", "fig": "figure", "vol": "volume",
     "labelled": "labeled",
-    "pence": "pence", "centre": "center", "ph": "p h",
+    "pence": "pence", "dollar": "dollars", "pound": "pounds", "euro": "euros",
+    "centre": "center", "ph": "p h",
 }  # fmt: skip
 _FRACTIONS = {"1/2": "half", "1/4": "1 quarter", "3/4": "3 quarters", "2/3": "2 thirds"}
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_CLOCK = re.compile(r"(?<![\d.$£€])(\d{1,2})\.(?=[0-5]\d\b)")
 _RULES = (
+    (re.compile(rf"\b({_MONTHS}) (\d{{1,2}})(?:st|nd|rd|th)?\b"), lambda m: f"{m[1]} {m[2]} nth "),
+    (
+        re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)? ({_MONTHS})\b"),
+        lambda m: f"the {m[1]} nth of {m[2]}",
+    ),
     (re.compile(r"(?<![\d/])(?:1/2|1/4|3/4|2/3)(?![\d/])"), lambda m: f" {_FRACTIONS[m[0]]} "),
     (re.compile(r"(?<=\d),(?=\d{3})"), lambda m: ""),
     (
@@ -98,6 +106,7 @@ _ROMAN_UNITS = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"]
 def misheard(spoken: str, transcript: str) -> Differences:
     """What a transcript has otherwise; "Henry VIII" was heard as "the eighth" or as "eight"."""
     forms = {_ROMAN.sub(partial(_roman, way), transcript) for way in ("{}", "the {}th")}
+    forms |= {_CLOCK.sub(r"\1:", form) for form in {transcript, *forms}}  # "7.45 pm"
     expected = canonical(spoken)
     found = [differences(expected, canonical(form)) for form in {transcript, *forms}]
     return min(found, key=lambda each: each.errors)
