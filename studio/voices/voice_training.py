@@ -6,6 +6,7 @@ whose process is gone is started again where it ended. Knows no pages and no tor
 
 from __future__ import annotations
 
+import os
 import secrets
 import subprocess
 import sys
@@ -62,6 +63,7 @@ class VoiceTraining:
             folder.go_on()
             folder.tell(folder.status().model_copy(update={"phase": "preparing", "text": ""}))
             command = [sys.executable, "-m", PROGRAM, str(folder.path.resolve())]
+            command += ["--parent", str(os.getpid())]
             if self.transcriber:
                 command += ["--transcriber", self.transcriber]
             with (folder.path / "log.txt").open("ab") as log:
@@ -123,12 +125,6 @@ class VoiceTraining:
                 "It is being trained and will stop at its next step. Delete it then."
             )
         folder.delete()
-
-    def close(self) -> None:
-        """The studio ends: trainings stop at their next step and go on when they are started."""
-        for training in self._processes:
-            if self._running(training):
-                self.stop(training)
 
     def folder(self, training: str) -> JobFolder:
         known = len(training) == 12 and all(mark in "0123456789abcdef" for mark in training)

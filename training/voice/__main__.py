@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import time
 from pathlib import Path
+from threading import Thread
 
-from training.voice.run import run
+LOOK = 0.5  # seconds between two looks at the parent
+
+
+def end_with(parent: int) -> None:
+    """End as soon as the process that started this one is gone: files are whole at any time."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--transcriber", default="", help="a recogniser that also judges words")
+    parser.add_argument("--parent", type=int, default=0, help="a process to end with")
     args = parser.parse_args()
+    if args.parent:
+        end_with(args.parent)
+    from training.voice.run import run
+
     recognise = None
     if args.transcriber:
         from training.voice.recogniser import open_recogniser

@@ -181,6 +181,26 @@ def test_a_killed_process_leaves_a_training_that_goes_on(tmp_path: Path) -> None
     assert not folder.path.exists()
 
 
+def test_a_training_ends_with_the_process_that_began_it() -> None:
+    """The grandchild holds the pipe open: the pipe ends once it is gone too."""
+    child = (
+        "import os, sys, time; from training.voice.__main__ import end_with\n"
+        "end_with(int(sys.argv[1])); print('begun', flush=True); time.sleep(600)"
+    )
+    parent = (
+        "import os, subprocess, sys\n"
+        "command = [sys.executable, '-c', sys.argv[1], str(os.getpid())]\n"
+        "subprocess.Popen(command).wait()"
+    )
+    command = [sys.executable, "-c", parent, child]
+    root = Path(__file__).parents[3]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        process.kill()
+        assert process.stdout.read() == b""
+
+
 def test_a_voice_is_kept_once_it_is_done(tmp_path: Path) -> None:
     trainings, library = VoiceTraining(tmp_path), Library(tmp_path / "voices")
     folder = folder_of(tmp_path, Status(phase="training"))
