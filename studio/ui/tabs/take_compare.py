@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import gradio as gr
 
-from engine import End, Pcm, RequestError
-from studio.takes.live_take import About
+from engine import End, Pcm, RequestError, SpeechStream
+from studio.takes.live_take import About, Stream
 from studio.takes.take_store import Take, Takes, Wave
 from studio.ui import take_card
 from studio.ui.context import Studio
+from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import SpeechForm, asked_for, named_now
 from studio.ui.take_card import LINEAGE
@@ -114,8 +115,15 @@ async def speak(
             studio.takes.delete(take.id)  # its card has the button that keeps it
         return take.id
 
+    def submit() -> Stream:
+        stream = asked.submit(studio.engine, studio.choices())
+        if isinstance(stream, SpeechStream):
+            for notice in stream.notices:  # what the model leaves out
+                gr.Warning(tell(notice))
+        return stream
+
     async for payload in studio.live.play(
-        lambda: asked.submit(studio.engine, studio.choices()),
+        submit,
         keep,
         about(studio, asked),
         asked.early,
