@@ -17,9 +17,7 @@ from pathlib import Path
 from engine.atomic import exclusive
 
 # Python's path is this process's, so that both run the same files.
-BOOT = (
-    "import sys; sys.path[:] = {path!r}; from engine.worker.first_start import main; main({told!r})"
-)
+BOOT = "import sys; sys.path[:] = {path!r}; from {module} import main; main({told!r})"
 KINDNESS = 10  # of its priority
 NAME, MAX_POSITIONS = "first", 512  # of its model and slots, which nobody hears
 
@@ -27,7 +25,7 @@ NAME, MAX_POSITIONS = "first", 512  # of its model and slots, which nobody hears
 def begin(folder: Path, weights: str, cache: Path) -> subprocess.Popen[str]:
     """Start the process; it says on standard error how far it is."""
     told = json.dumps([str(folder.resolve()), weights, str(cache.resolve())])
-    boot = BOOT.format(path=sys.path, told=told)
+    boot = BOOT.format(path=sys.path, module=__name__, told=told)
     return subprocess.Popen(
         [sys.executable, "-c", boot],
         stdin=subprocess.DEVNULL,
