@@ -5,9 +5,11 @@ comparison, and what is kept or deleted. Knows no networks: a training runs in a
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias
 
 import gradio as gr
@@ -62,7 +64,9 @@ class OwnVoiceTab:
                 raise InvalidAudio("Record a voice or drop a file first.")
             wanted = checked_name(self._studio, name)
             wish = Wish(wanted, self._model(), agreed.strip(), language)
-            training = self._trainings.prepare(wish, [Path(file) for file in files])
+            with TemporaryDirectory() as beside:  # each upload has a folder of its own
+                together = [Path(shutil.copy(file, beside)) for file in files]
+                training = self._trainings.prepare(wish, together)
             self._trainings.start(training)
         except TimbreError as error:
             return warning(error), gr.skip()
@@ -120,11 +124,11 @@ class OwnVoiceTab:
             return escape(tell(error.message))
         return told(status)
 
-    def look(self, training: str | None) -> tuple[str, Update]:
+    def look(self, training: str | None) -> tuple[Update, Update]:
         """The status, and whether to look again."""
+        if not training:  # what is shown is why it did not begin
+            return gr.skip(), gr.Timer(active=False)
         text = self.told(training)
-        if not training:
-            return text, gr.Timer(active=False)
         try:
             going = self._trainings.status(training).phase not in ENDED
         except TimbreError:

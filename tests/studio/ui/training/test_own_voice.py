@@ -73,11 +73,12 @@ def test_nothing_begins_without_recordings_consent_or_a_model(
     assert trainings.list() == ()
 
 
-def test_what_begins_is_shown_and_followed(tab, trainings, monkeypatch):
+def test_what_begins_is_shown_and_followed(tab, trainings, tmp_path, monkeypatch):
     begun: list[str] = []
 
     def prepare(wish: object, files: Sequence[Path]) -> str:
         assert [file.name for file in files] == ["a.wav", "a.txt"]
+        assert len({file.parent for file in files}) == 1  # though uploads lie apart
         JobFolder(trainings.data / "training" / ID).write(
             Job(name="Ann", model="mini", consent="Ann Lee, mine")
         )
@@ -86,7 +87,11 @@ def test_what_begins_is_shown_and_followed(tab, trainings, monkeypatch):
     monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
     monkeypatch.setattr(trainings, "prepare", prepare)
     monkeypatch.setattr(trainings, "start", begun.append)
-    _, listed = tab.start(["/up/a.wav", "/up/a.txt"], "Ann", "english", "Ann Lee, mine")
+    uploads = [tmp_path / "1" / "a.wav", tmp_path / "2" / "a.txt"]
+    for upload in uploads:
+        upload.parent.mkdir()
+        upload.write_text("a")
+    _, listed = tab.start([str(upload) for upload in uploads], "Ann", "english", "Ann Lee, mine")
     assert begun == [ID]
     assert (listed["choices"], listed["value"]) == ([("Ann", ID)], ID)
     folder = trainings.folder(ID)
