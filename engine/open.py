@@ -42,7 +42,7 @@ def open_engine(
     preload: bool = True,
     start: bool = True,
     weights: str = "auto",
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     beside: bool = False,
     **changes: Any,
 ) -> Engine:
@@ -75,7 +75,8 @@ def open_engine(
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(
         settings.max_num_seqs, settings.max_seq_len, str(place), _dtype(dtype),
-        weights=_weights(weights), cache=cache, compiles_beside=beside, fast=True,
+        weights=_weights(weights), cache=None if cache is None else Path(cache),
+        compiles_beside=beside, fast=True,
     )  # fmt: skip
     make: Callable[[Any], Worker] = partial(TorchWorker, settings=held)
     engine = Engine(make(checkpoints), checkpoints, settings, start=start, rebuild=make)
@@ -90,7 +91,7 @@ def open_process(
     dtype: str = "auto",
     profile: str | None = None,
     weights: str = "auto",
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     beside: bool = False,
     **changes: Any,
 ) -> ProcessEngine:

@@ -247,7 +247,7 @@ def test_a_writer_has_time_from_the_end_of_what_is_spoken():
     first = "These are the words of the first group. "  # two seconds, in a group of its own
     listener = ask(theatre, first + "And", open_text=True)
     theatre.finish()
-    assert listener.frames == len(first)
+    assert listener.frames == len(first.strip())
     assert listener.stream.end is None
     theatre.clock.sleep(0.5)
     listener.stream.append(" more.")
