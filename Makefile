@@ -52,6 +52,8 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@measured=$$(sed -n 's/^GPU tests and cells: commit \([0-9a-f]*\).*/\1/p' bench/RESULTS.md); \
+	echo "Changes in engine/worker since the GPU was last measured: $$(git rev-list --count $$measured..HEAD -- engine/worker)"
 
 bench: install
 	$(BIN)/python -m bench $(ARGS)
