@@ -76,7 +76,7 @@ def test_a_listener_who_reads_nothing_holds_it_no_longer(tmp_path: Path) -> None
         socket.create_connection(("127.0.0.1", port)) as client,
     ):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.sendall(head + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        client.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         assert client.recv(15) == b"HTTP/1.1 200 OK"
         process.send_signal(signal.SIGTERM)
         started = time.monotonic()
