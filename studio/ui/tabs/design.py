@@ -107,7 +107,7 @@ class Trying:
             return tell(
                 Message("{seconds:.1f} s, seed {seed}", seconds=seconds, seed=self.stream.seed)
             )
-        return f"{seconds:.1f} s …" if seconds else str(word("Waiting for its turn"))
+        return f"{seconds:.1f} s …" if seconds else tell("Waiting for its turn")
 
 
 class DesignTab:

@@ -45,6 +45,12 @@ def test_three_takes_come_and_differ(studio):
     assert "disabled" not in cards
 
 
+def test_cards_are_plain_text_while_takes_are_made(studio):
+    """They are HTML, in which Gradio translates nothing."""
+    for shown, _, _ in run(DesignTab(studio).sketch(WORDS, TEXT)):
+        assert "__i18n__" not in str(shown)
+
+
 def press(sound):
     return gr.EventData(None, {"sound": sound})
 
