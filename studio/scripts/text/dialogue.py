@@ -1,7 +1,8 @@
 """Plain text as people paste it: paragraphs, and dialogue as `Name: what she says`.
 
-A name counts when it comes back, when it is known, or when most of the text is written so;
-otherwise "Remember: be good" would make a speaker of Remember. A direction in brackets may
+A name counts when it is known, when most of the text is written so, or when it comes back in a text
+of which a good part is: otherwise "Remember: be good" would make a speaker of Remember, and a book
+one of "let me see: that would be four thousand miles down". A direction in brackets may
 follow the name: `Anna (whispering): come here`.
 """
 
@@ -17,6 +18,7 @@ from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME
 from studio.scripts.text.passages import NARRATORS, Passage
 from studio.scripts.text.turn_forms import as_turns
 
+SHARE = 6  # a text is a script if one line in so many is a turn of somebody who comes back
 WRAPPED, WIDEST = 45, 100  # columns of a line that an editor has wrapped
 
 _DIRECTION = (
@@ -111,13 +113,19 @@ def _paragraphs(text: str) -> list[list[str]]:
 
 def _names(paragraphs: list[list[str]], speakers: Collection[str]) -> set[str]:
     found: Counter[str] = Counter()
+    lowered: set[str] = set()  # what stands before a colon as no name does
     for paragraph in paragraphs:
-        found.update(match["name"].casefold() for match in map(_TURN.match, paragraph) if match)
+        for match in filter(None, map(_TURN.match, paragraph)):
+            found[match["name"].casefold()] += 1
+            if match["name"][0].islower():
+                lowered.add(match["name"].casefold())
     lines = sum(len(own) for own in paragraphs if len(own) > 1 or not _heading(own[0], ()))
-    everybody = found.total() > 1 and found.total() * 2 >= lines
     known = {name.casefold() for name in speakers if name} | NARRATORS
-    once = {name for name in found if everybody and name not in NOTES}
-    return known | once | {name for name, count in found.items() if count > 1}
+    if found.total() > 1 and found.total() * 2 >= lines:  # everybody counts
+        return known | {name for name, count in found.items() if name not in NOTES or count > 1}
+    back = {name for name, count in found.items() if count > 1 and name not in lowered}
+    is_script = SHARE * sum(found[name] for name in back) >= lines
+    return known | (back if is_script else set())
 
 
 def _passages(paragraph: list[str], names: set[str]) -> Iterator[Passage]:

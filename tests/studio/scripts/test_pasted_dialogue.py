@@ -10,6 +10,7 @@ from engine import Preset
 from studio.scripts import Delivery, plan
 from studio.scripts.serializer import text_of
 from studio.scripts.text.cues import at_cues, cue_of, cues_of, without_cues
+from studio.scripts.text.dialogue import read_text
 from studio.scripts.text.typed import script_of_text
 from tests.support.script_makers import script_of_file
 
@@ -159,3 +160,28 @@ def test_a_cue_is_told_to_a_voice_that_follows_and_spoken_by_none() -> None:
     assert [each.voice.instruct for each in asked] == ["whispers", "laughs", ""]  # type: ignore[union-attr]
     again = script_of_text(text_of(script), speakers=("Anna", "Ben"))
     assert [line.text for line in again.lines] == [line.text for line in script.lines]
+
+
+PROSE = "\n\n".join(
+    [
+        "Down, down, down. Would the fall never come to an end?",
+        "let me see: that would be four thousand miles down, I think.",
+        "She was not a bit hurt, and she jumped up on to her feet in a moment.",
+        "Alice: the name was on the door, and nobody answered.",
+        "There were doors all round the hall, but they were all locked.",
+        "let me see: how is it to be managed?",
+    ]
+    + ["And so she went on, and on, until the lamps were lit again."] * 12
+    + ["Alice: so it said on the second door as well."]
+)
+
+
+def test_a_colon_in_prose_makes_no_speaker() -> None:
+    passages = list(read_text(PROSE))
+    assert {passage.speaker for passage in passages} == {""}
+    assert any(passage.text.startswith("let me see: that") for passage in passages)
+
+
+def test_a_name_that_comes_back_in_a_short_scene_is_a_speaker() -> None:
+    text = "It was late.\n\nAnna: Are you there?\n\nNobody came.\n\nAnna: Well then."
+    assert [passage.speaker for passage in read_text(text)] == ["", "Anna", "", "Anna"]
