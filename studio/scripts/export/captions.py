@@ -14,8 +14,9 @@ from engine import SAMPLE_RATE, SYLLABIC, spoken_size
 from studio.scripts.text.sentences import SpokenPiece, spoken_pieces
 from studio.scripts.timeline import Chapter, Span, Timeline
 
-ROW = 42  # columns
+ROW, ROWS = 42, 2  # columns of a row, and rows of a caption
 AT_ONCE = SpokenPiece(shortest=12, longest=84)  # letters per caption
+SLACK = 10  # columns, so that the parts of a text need no further one for a word that is left
 SHORTEST = 0.3  # seconds that a part is shown, at least
 
 
@@ -61,7 +62,8 @@ def chapter_list(timeline: Timeline) -> str:
 
 
 def _parts(span: Span) -> Iterator[Caption]:
-    texts = [text.strip() for text in spoken_pieces(span.line.text, breath=AT_ONCE)]
+    pieces = (text.strip() for text in spoken_pieces(span.line.text, breath=AT_ONCE))
+    texts = [text for piece in pieces for text in _fitting(piece, span.line.speaker)]
     if span.samples < len(texts) * SHORTEST * SAMPLE_RATE:
         texts = [span.line.text]
     whole = sum(map(spoken_size, texts)) or 1
@@ -71,6 +73,22 @@ def _parts(span: Span) -> Iterator[Caption]:
         end = span.start + span.samples * said // whole
         yield Caption(milliseconds(start), milliseconds(end), span.line.speaker, text)
         start = end
+
+
+def _fitting(text: str, speaker: str) -> list[str]:
+    """The text in as few and even parts as fit into a caption each, beside the speaker's name
+    unless that is long."""
+    before = f"{speaker}: " if 0 < len(speaker) <= ROW // 2 else ""
+    for parts in range(1, len(text)):
+        width = -(-len(text) // parts) + (SLACK if parts > 1 else 0)
+        texts = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+        if all(_fits(before + part) for part in texts):
+            return texts
+    return [text]
+
+
+def _fits(text: str) -> bool:
+    return _rows(text).count("\n") < ROWS
 
 
 def _is_dialogue(shown: Iterable[Caption]) -> bool:

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, InvalidSetting, Pcm, Preset, TimbreError
+from studio.scripts.export import captions as captions_module
 from studio.scripts.export.audio_files import AudioFormat, Tags
 from studio.scripts.export.captions import captions, chapter_list, srt, vtt
 from studio.scripts.export.export_files import export_file, export_lines
@@ -126,6 +127,20 @@ def test_subtitle_files_say_what_they_should_to_another_reader(
         assert [(e.start, e.end) for e in events] == [(c.start, c.end) for c in shown]
     assert srt(each.timeline).count("-->") == vtt(each.timeline).count("-->") == len(shown)
     assert max(len(row) for row in srt(each.timeline).splitlines() if row.isascii()) <= 50
+
+
+@given(
+    st.lists(st.text("abcdefghij", min_size=1, max_size=12), min_size=1, max_size=40),
+    st.sampled_from(["", "Anna", "The second gentleman"]),
+)
+def test_a_caption_has_two_rows_with_its_speaker(words: list[str], speaker: str) -> None:
+    text = " ".join(words)
+    parts = captions_module._fitting(text, speaker)
+    assert " ".join(parts) == text
+    for part in parts:
+        rows = captions_module._rows(f"{speaker}: {part}" if speaker else part).splitlines()
+        assert len(rows) <= 2
+        assert max(map(len, rows)) <= 42
 
 
 def test_subtitle_files_as_they_are_written(tmp_path: Path) -> None:
