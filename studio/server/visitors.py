@@ -6,18 +6,19 @@ named by a digest of that; no personal data is stored.
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as AsgiMessage
 
@@ -32,6 +33,7 @@ COOKIE: Final = "timbre-visitor"
 SCOPE: Final = "timbre.visitor"
 YEAR: Final = 365 * 24 * 3600
 PATIENCE: Final = 3.0  # seconds after which a visitor with too many requests may retry
+_MARK: Final = re.compile(r"[A-Za-z0-9_-]+")  # as `token_urlsafe` writes them
 NOBODY: Final = ("", "address ")
 FORGET: Final = (
     1_000  # visitors that are remembered; beyond, those without running requests are dropped
@@ -145,11 +147,9 @@ def _on_the_page() -> str:
 def _visitor(headers: Headers) -> Visitor:
     if key := key_of(headers):
         return Visitor(f"key {key}", brought=True)
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        found = None
-    mark = found.value if found else ""
+    # As browsers read them: another program's cookie beside ours may have any form.
+    found = cookie_parser("; ".join(headers.getlist("cookie"))).get(COOKIE, "")
+    mark = found if _MARK.fullmatch(found) else ""
     return Visitor(mark or secrets.token_urlsafe(24), brought=bool(mark))
 
 

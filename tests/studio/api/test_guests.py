@@ -165,6 +165,13 @@ def test_a_broken_cookie_is_no_cookie(open_to_all: FastAPI, cookie: str) -> None
     assert "set-cookie" in answer.headers
 
 
+@pytest.mark.parametrize("other", ['a={"b": 1}', "version=1", "flag", "a=b c", "a/b=c", "path=/"])
+def test_another_programs_cookie_takes_no_visitors_away(open_to_all: FastAPI, other: str) -> None:
+    """Programs on one host share their cookies, and a visitor lost is a visitor's voices lost."""
+    sent = {"cookie": f"{other}; {COOKIE}=mine"}
+    assert "set-cookie" not in browser(open_to_all).get("/health", headers=sent).headers
+
+
 def test_outside_of_a_request_nobody_asks(tmp_path: Path) -> None:
     assert visitor() == ""
     assert shelf(tmp_path)() == tmp_path / "guests" / "voices"
