@@ -210,7 +210,7 @@ class _Page:
             self._blocks.write(_BREAK)
         elif name in _HEADINGS or name in _BLOCKS:
             self.flush()
-            self._heading = name in _HEADINGS
+            self._heading = name in _HEADINGS and not tag.empty
 
     def end(self, name: str) -> None:
         if self._skipped:

@@ -7,6 +7,7 @@ What a process sends back is bounded and checked as if a stranger had sent it. K
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import signal
@@ -45,6 +46,7 @@ MOST_RESULT = 40 << 20  # bytes
 MOST_HEAD = 4_096
 _WORKER = Path(__file__).with_name("worker.py")
 _ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+_FAULT = re.compile(r"\w{1,60} at [\w.<> ]{1,60}:\d{1,6}")  # of a reader, without words
 _NAME = re.compile(r"\{(\w+)(?:![rs])?(?::[^{}]{0,8})?\}")
 
 # How one ends that has used up its time, or the machine's memory.
@@ -56,6 +58,7 @@ TOO_SLOW = "The file takes too long to read. Split it into parts."
 TOO_MUCH = "The file needs too much memory to be read. Split it into parts."
 CLOSED = "The server is closing. Try again in a minute."
 UNAVAILABLE = "The file cannot be read at the moment. Try again in a minute."
+log = logging.getLogger("timbre")
 _ALL: Final[weakref.WeakSet[Imports]] = weakref.WeakSet()
 
 
@@ -142,6 +145,7 @@ class Imports:
     def _result(self, **task: Any) -> bytes:
         """What a process makes of a task. Raises RequestError."""
         limits = {
+            "path": [str(each) for each in sys.path if each],
             "parent": os.getpid(),
             "megabytes": MEGABYTES,
             "cpu_seconds": CPU_SECONDS,
@@ -171,13 +175,19 @@ class Imports:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    env=None if sys.platform == "win32" else _ENVIRONMENT,
+                    env=None if sys.platform == "win32" else _environment(),
                     start_new_session=True,
                 )
             except OSError as error:
                 raise RequestError(UNAVAILABLE) from error
             self._running.add(process)
             return process
+
+
+def _environment() -> dict[str, str]:
+    """No secrets; what a Python needs that finds its own library by it."""
+    needed = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+    return {**_ENVIRONMENT, **{name: os.environ[name] for name in needed if name in os.environ}}
 
 
 def _answer(process: subprocess.Popen[bytes], asked: Sequence[str]) -> tuple[bytes, bytes]:
@@ -224,6 +234,9 @@ def _body_of(head: bytes, body: bytes, returned: int) -> bytes:
         raise InvalidText(TOO_MUCH)
     if told.get("failed") == "files":
         raise OSError(told["errno"], "a file could not be written")
+    fault = told.get("fault")
+    if isinstance(fault, str) and _FAULT.fullmatch(fault):
+        log.warning("A file could not be read: %s", fault)
     raise InvalidText(_refusal(told.get("refused"), told.get("values")))
 
 

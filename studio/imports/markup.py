@@ -27,8 +27,10 @@ _ATTRIBUTE = re.compile(
     r"([^\s/>=\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+)))?",
 )
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
-_DECLARED = re.compile(rb"<\?xml[^>]{1,100}?encoding=[\"']([A-Za-z0-9_-]{1,20})[\"']")
-_PLAIN_ENCODINGS = re.compile(r"(?:iso-8859-\d{1,2}|windows-125\d|us-ascii)", re.IGNORECASE)
+_DECLARED = re.compile(rb"<\?xml[^>]{1,100}?encoding\s{0,9}=\s{0,9}[\"']([A-Za-z0-9_-]{1,20})[\"']")
+_PLAIN_ENCODINGS = re.compile(
+    r"(?:iso-8859-(?:[1-9]|1[013-6])|latin-?1|windows-125[0-8]|us-ascii)", re.IGNORECASE
+)
 _DOCTYPE = re.compile("<!doctype", re.IGNORECASE)
 _HEAD_END = re.compile(r"[\[>]")
 _OPENINGS = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", ">"), ("<!", ">"))
@@ -155,7 +157,7 @@ class _Scanner:
             self._left = text[max(at, len(text) - kept) :] if kept else ""
             return len(text)
         at = end + len(self._skipping)
-        self._skipping = ""
+        self._skipping = ">" if self._skipping == "]" else ""
         return at
 
     def _markup(self, text: str, at: int) -> tuple[Tag | str | None, int]:
@@ -202,7 +204,7 @@ class _Scanner:
         if found and found[0] == "[":
             if not self._html:
                 raise InvalidText(DAMAGED)
-            self._skipping = "]>"
+            self._skipping = "]"  # then, after spaces, `>`
         return at + len("<!DOCTYPE")
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,10 @@ MOST_HANDLES = 64
 
 def main() -> None:
     asked = sys.stdin.buffer
-    _bound(json.loads(asked.readline()))
+    limits = json.loads(asked.readline())
+    _bound(limits)
     sys.path.insert(0, str(Path(__file__).parents[2]))
+    sys.path += limits.get("path", [])  # where the server has its libraries, last
     head: dict[str, Any] = {"done": True}
     try:
         body = _done(json.loads(asked.read()))
@@ -65,12 +68,15 @@ def _done(task: dict[str, Any]) -> bytes:
 
 
 def _refusal(error: Exception) -> dict[str, Any]:
-    """What the file's reader has said; anything else is a damaged file."""
-    from engine import InvalidText
+    """What the file's reader has said; anything else is a damaged file, or a fault of ours."""
+    with suppress(ImportError):  # where a library is missing, `error` says so
+        from engine import InvalidText
 
-    if not isinstance(error, InvalidText):
-        return {"failed": "damaged"}
-    return {"refused": error.message.key, "values": dict(error.message.values)}
+        if isinstance(error, InvalidText):
+            return {"refused": error.message.key, "values": dict(error.message.values)}
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    kind = type(error).__name__
+    return {"failed": "damaged", "fault": f"{kind} at {Path(place.filename).name}:{place.lineno}"}
 
 
 def _bound(limits: dict[str, Any]) -> None:

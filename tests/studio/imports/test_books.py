@@ -39,6 +39,22 @@ def test_a_book_is_read_in_the_order_of_its_spine() -> None:
     ]
 
 
+def test_an_empty_heading_is_no_title() -> None:
+    script = script_of_file("a.epub", epub({"a.xhtml": '<div><h2 id="x"/>It rained.</div>'}))
+    assert said(script) == [("", "", "It rained.")]
+
+
+@pytest.mark.parametrize(
+    ("declared", "codec"),
+    [("encoding = 'windows-1252'", "cp1252"), ('encoding="Latin1"', "latin-1"),
+     ('encoding="iso-8859-12"', "utf-8")],
+)  # fmt: skip
+def test_a_page_is_read_in_the_encoding_that_it_declares(declared: str, codec: str) -> None:
+    page = f"<?xml version='1.0' {declared}?><html><body><p>Grüße.</p></body></html>"
+    book = epub({"a.xhtml": ""}, {"OEBPS/a.xhtml": page.encode(codec)})
+    assert said(script_of_file("a.epub", book)) == [("", "", "Grüße.")]
+
+
 def test_a_copy_protected_book_is_refused_in_words() -> None:
     locked = '<encryption><CipherReference URI="OEBPS/a.xhtml"/></encryption>'
     with pytest.raises(InvalidText, match="copy-protected"):

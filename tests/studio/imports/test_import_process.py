@@ -95,6 +95,58 @@ def test_what_comes_back_is_checked(
         imports.script(book)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the script is a shell's")
+def test_it_has_the_libraries_of_the_server_wherever_those_lie(
+    imports: Imports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Python that has no packages of its own, and needs a path to its own library."""
+    python = tmp_path / "python"
+    checked = '[ "$LD_LIBRARY_PATH" = /nowhere ] || exit 1'
+    python.write_text(f'#!/bin/sh\n{checked}\nexec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/nowhere")
+    (tmp_path / "a.txt").write_text("Hello there.")
+    assert imports.script(tmp_path / "a.txt").lines[0].text == "Hello there."
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [("KeyError at reader.py:12", 1), ("KeyError at reader.py:12\\nERROR", 0), ("words", 0)],
+)
+def test_a_readers_own_fault_stands_in_the_log(
+    imports: Imports,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    fault: str,
+    told: int,
+) -> None:
+    code = f"""os.write(1, b'{{"failed": "damaged", "fault": "{fault}"}}\\n')"""
+    with pytest.raises(InvalidText, match="damaged"):
+        imports.script(worker_of(tmp_path, monkeypatch, code))
+    assert len(caplog.messages) == told
+    assert all(fault in each for each in caplog.messages)
+
+
+def test_a_reader_without_its_libraries_says_so(
+    imports: Imports,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    worker = tmp_path / "here" / "there" / "worker.py"
+    worker.parent.mkdir(parents=True)
+    worker.write_text(Path(import_process.__file__).with_name("worker.py").read_text())
+    monkeypatch.setattr(import_process, "_WORKER", worker)
+    (tmp_path / "studio").mkdir()  # without any module
+    (tmp_path / "studio" / "__init__.py").touch()
+    (tmp_path / "a.txt").write_text("Hello there.")
+    with pytest.raises(InvalidText, match="damaged"):
+        imports.script(tmp_path / "a.txt")
+    assert "ModuleNotFoundError at worker.py" in caplog.text
+
+
 def test_too_much_that_comes_back_is_not_kept(
     imports: Imports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def texts(found: list[Tag | str]) -> str:
         ("<p title='a > b'>c</p>", "c"),
         ("<![CDATA[a<b]]>c", "a<bc"),
         ("<!DOCTYPE html [<!ENTITY a 'b'>]>c", "c"),
+        ("<!DOCTYPE html [\n<!ENTITY a 'b'>\n] >c", "c"),
         ("a<![<!b>c", "ac"),
         ("<?xml version='1.0'?>a</>b", "ab"),
         ("a<b", "a"),
