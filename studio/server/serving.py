@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine import InvalidSetting
 from studio.server.connections import BoundedSocket, bounded_protocol
@@ -23,6 +24,8 @@ BACKLOG = 256
 # Seconds that a connection may stay silent. Clients keep theirs for 5 to 60: who closes first loses
 # a request that is on its way, so it should not be us.
 KEPT = 75
+
+log = logging.getLogger("timbre")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -54,10 +57,24 @@ def serve(
     debug: bool = False,
 ) -> None:
     """Serve until Ctrl-C, or SIGTERM and `drain`: `grace` seconds later the process is gone."""
-    settings = configure(application, proxies)
+    settings = configure(_telling(application), proxies)
     settle()
     with address, bounded_log(debug), suppress(KeyboardInterrupt):
         DrainingServer(settings, drain, grace).run(sockets=[address])
+
+
+def _telling(application: ASGIApp) -> ASGIApp:
+    """The application; why it does not start is told by our log, since uvicorn's is cut short."""
+
+    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await application(scope, receive, send)
+        except Exception:
+            if scope["type"] == "lifespan":
+                log.exception("The application did not start, or did not end well.")
+            raise
+
+    return told
 
 
 def configure(application: ASGIApp, proxies: Sequence[str] = ()) -> uvicorn.Config:

@@ -39,7 +39,7 @@ PRINTED: Final = ("print", "traceback", "warnings")  # loggers
 
 
 class RepeatFilter(logging.Filter):
-    """Passes MOST of the same line in SECONDS, and BYTES of all; then counts what it leaves out."""
+    """Passes MOST of the same line in SECONDS; then counts what it leaves out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,6 +74,7 @@ class ServerLog(logging.StreamHandler[Any]):
         self._debug = debug
         self._start = 0.0
         self._left = dict[str, int]()
+        self._unwritten = 0  # lines, since the minute began
         self.addFilter(RepeatFilter())
         self._writes = threading.local()
 
@@ -82,13 +83,22 @@ class ServerLog(logging.StreamHandler[Any]):
             return
         self._writes.now = True
         try:
-            if line := self._affordable(record, self.format(record)):
+            if line := self._affordable(record, self._line(record)):
                 self.stream.write(line)
                 self.flush()
         except (OSError, ValueError):  # nobody reads the log any more
             pass
         finally:
             self._writes.now = False
+
+    def _line(self, record: logging.LogRecord) -> str:
+        """Of a record whose values do not fit its words, or whose error cannot be told, the kind
+        of what went wrong: logging raises nothing in whoever logs."""
+        try:
+            return self.format(record)
+        except Exception as error:
+            place = f"{_short(record.pathname)}:{record.lineno}"
+            return f"{record.levelname} {record.name}: {type(error).__name__} in a line of {place}"
 
     def format(self, record: logging.LogRecord) -> str:
         ours = is_ours(record.name)
@@ -100,14 +110,20 @@ class ServerLog(logging.StreamHandler[Any]):
 
     def _affordable(self, record: logging.LogRecord, line: str) -> str:
         """The line as it is written; empty where no more is written in this minute."""
+        notice = ""
         if record.created - self._start > SECONDS or record.created < self._start:
-            self._start, self._left = record.created, dict(BYTES)
+            if self._unwritten:
+                notice = f"({self._unwritten} lines were left out, beyond what a minute may have)\n"
+            self._start, self._left, self._unwritten = record.created, dict(BYTES), 0
         cut = line.encode("utf-8", "backslashreplace")[:LINE].decode("utf-8", "ignore") + "\n"
         whose = (
             "printed" if record.name in PRINTED else "ours" if is_ours(record.name) else "theirs"
         )
         self._left[whose] -= len(cut.encode())
-        return cut if self._left[whose] >= 0 else ""
+        if self._left[whose] >= 0:
+            return notice + cut
+        self._unwritten += 1
+        return notice
 
     def _words(self, record: logging.LogRecord, ours: bool) -> str:
         if ours or self._debug:
