@@ -175,19 +175,13 @@ class Imports:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    env=None if sys.platform == "win32" else _environment(),
+                    env=None if sys.platform == "win32" else _ENVIRONMENT,
                     start_new_session=True,
                 )
             except OSError as error:
                 raise RequestError(UNAVAILABLE) from error
             self._running.add(process)
             return process
-
-
-def _environment() -> dict[str, str]:
-    """No secrets; what a Python needs that finds its own library by it."""
-    needed = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-    return {**_ENVIRONMENT, **{name: os.environ[name] for name in needed if name in os.environ}}
 
 
 def _answer(process: subprocess.Popen[bytes], asked: Sequence[str]) -> tuple[bytes, bytes]:
