@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from engine.text.letters import letter_names
-from engine.text.number_words import cardinal, ordinal
+from engine.text.number_words import cardinal, ordinal, year
 
 _WORD = re.compile(r"\w+")
 
@@ -32,14 +32,16 @@ _BEFORE_NUMBERS = {
     "vols": "volumes", "ch": "chapter", "chap": "chapter", "p": "page", "pp": "pages",
     "sec": "section", "art": "article", "eq": "equation", "ext": "extension", "apt": "apartment",
     "ed": "edition", "tel": "telephone", "ver": "version", "op": "opus", "para": "paragraph",
-    "ref": "reference",
+    "ref": "reference", "max": "maximum", "min": "minimum", "hwy": "highway", "rte": "route",
+    "rs": "rupees",
 }  # fmt: skip
 _PHRASES = {
     "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
     "etc.": "et cetera", "vs.": "versus", "vs": "versus", "approx.": "approximately",
     "dept.": "department", "est.": "established", "cf.": "compare", "viz.": "namely",
-    "et al.": "and others", "a.k.a.": "also known as", "aka": "also known as", "govt.":
-    "government", "misc.": "miscellaneous", "w/o": "without",
+    "et al.": "and others", "approx": "approximately",
+    "n/a": "not applicable", "a.k.a.": "also known as", "aka": "also known as", "govt.":
+    "government", "misc.": "miscellaneous", "w/o": "without", "w/out": "without",
     "c/o": "care of", "n.b.": "note well", "b/c": "because", "ww2": "World War two", "ww1": "World War one", "wwii": "World War two",  # noqa: E501
     "wwi": "World War one", "incl.": "including", "excl.": "excluding", "ca.":
     "circa", "resp.": "respectively", "avg.": "average", "tel.": "telephone", "appt.":
@@ -47,6 +49,11 @@ _PHRASES = {
     "assn.": "association", "univ.": "university", "intl.": "international", "mgr.": "manager",
     "asst.": "assistant", "attn.": "attention", "encl.": "enclosed", "ibid.": "in the same place",
 }  # fmt: skip
+SHORTENED = sorted(  # words that a full stop shortens
+    {word.lower() for words in (_TITLES, _STREETS, _AFTER_NAMES, _BEFORE_NUMBERS) for word in words}
+    | {phrase[:-1] for phrase in _PHRASES if re.fullmatch(r"[a-z]+\.", phrase)}
+    | {"vs"}
+)
 _COUNTED = (
     "Chapter|Part|Act|Scene|Volume|Vol|Book|Section|Article|War|Phase|Level|Type|Class|Episode|"
     "Season|Title|Grade|Stage|Round|Bowl|Figure|Table|Appendix|Canto|Mark|Tier|Schedule|Unit|Step"
@@ -70,7 +77,12 @@ _ROMAN = re.compile(
     rf"\b((?:(?:King|Queen|Pope|Emperor|Empress|Tsar|Czar|Prince|Sultan|Pharaoh)\s)?(?:[A-Z][a-z]{{1,20}}|(?i:{_COUNTED})))\.?\s"
     r"(?=[IVXL]{1,8}\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{0,3}))(?!\w|['’](?!s\b))(\sof\b|\swas\b|\shad\b|[,.;:!?)])?"
 )
-_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50}
+_CENTURY = re.compile(r"(?<!\w)([XVI]{1,5})(?:th)?(?=\s[Cc]entur(?:y|ies)\b)")
+_ROMAN_YEAR = re.compile(
+    r"(?<!\w)(?=[MDCLXVI]{5,12}\b)M{1,2}(?:CM|CD|D?C{0,3})"
+    r"(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?!\w)"
+)
+_DIGITS = {"M": 1000, "D": 500, "C": 100, "I": 1, "V": 5, "X": 10, "L": 50}
 _COUNT = re.compile(rf"(?:{_COUNTED})$", re.IGNORECASE)
 _TITLE = re.compile(rf"(?<!\w)({'|'.join(_TITLES)})\.?(?=\s+(?:(?:and|&)\s+)?[A-Z])")
 _STREET = re.compile(rf"(?<=[a-z0-9] )({'|'.join(_STREETS)})\b(\.?)(?!\w)")
@@ -78,9 +90,11 @@ _NAMED = re.compile(r"(?:[A-Z][\w'’-]{1,30}|[0-9]{1,4}(?:st|nd|rd|th))\s$")
 _SAINT = re.compile(r"(?<!\w)(?:St|Ste)\b\.?(?=\s?[A-Z][a-z])")
 _AFTER = re.compile(rf"(?<=\w)(,?\s)({'|'.join(_AFTER_NAMES)})(?:\.|\b(?!\.))(?!\w)")
 _NUMBERED = re.compile(
-    rf"(?<![\w.])({'|'.join(sorted(_BEFORE_NUMBERS, key=len, reverse=True))})\.\s?(?=[0-9]|[IVXL]{{1,6}}\b)",  # noqa: E501
-    re.IGNORECASE,
+    rf"(?<![\w.])(?<![0-9]\s)((?i:{'|'.join(sorted(_BEFORE_NUMBERS, key=len, reverse=True))}))\.\s?"
+    r"(?=\(?[0-9]|(?!I\b)[IVXL]{1,6}\b|(?<=[Vv]ol\.\s)I\b(?!['’]|\s[a-hj-z]))"
 )
+_INSIDE = re.compile(r"[a-z,]\s$")  # a sentence, where a capital begins a name
+_DETERMINER = re.compile(r"(?:\b(?:the|my|his|her|its|our|your)|['’]s)\s$", re.IGNORECASE)
 _PHRASE = re.compile(
     "|".join(
         rf"(?<![\w./]){re.escape(phrase)}" + ("" if phrase[-1] == "." else r"(?![\w/])")
@@ -88,45 +102,74 @@ _PHRASE = re.compile(
     ),
     re.IGNORECASE,
 )
-_WITH = re.compile(r"(?<!\w)w/\s?(?=\w)")
+_WITH = re.compile(r"(?<!\w)w/(?:\s|(?=\w\w))(?=\w)")
 _VERSUS = re.compile(r"(?:^|(?<=\s))v\.? (?=[A-Z])")
 _DOTTED = re.compile(
-    r"(?<![\w.])(?:Ph\.?D|B\.?Sc|M\.?Sc|Ed\.?D|LL\.?[BMD])(?:s\b|\b\.?)|(?<![\w.])(?:[A-Za-z]\.){2,8}(?!\w)"
+    r"(?<![\w.])(?:Ph\.?D|B\.?Sc|M\.?Sc|Ed\.?D|LL\.?[BMD])(?:s\b|\b\.?)|(?<![\w.])(?:[A-Za-z]\.){2,8}(?:s\b)?(?!\w)"
 )
 _INITIAL = re.compile(r"(?<![\w.])([B-HJ-Z]|[AI](?=\.\s[A-Z]\.))\.(?=\s?[A-Z][a-z.])")
 _LETTER = re.compile(r"(?<![\w'’.])([B-HJ-NP-Z])(?![\w'’]|\.[A-Za-z])")
 _LETTER_A = re.compile(
     r"(?<=\b(?i:plan|from|type|team|unit|part|side)\s)A(?!\w)|(?<=\b(?i:grade|group|point|class|level)\s)A(?!\w)|"
-    r"(?<=\b(?i:vitamin|section)\s)A(?!\w)|(?<!\w)A(?=\s(?:to|or|and|&|→|->)\s[B-Z]\b)"
+    r"(?<=\b(?i:vitamin|section)\s)A(?!\w)|(?<=\b(?i:option|letter|answer)\s)A(?!\w)|(?<=\b(?i:an)\s)A(?!\w)|"
+    r"(?<!\w)A(?=\s(?:to|or|and|&|→|->)\s[B-Z]\b)"
 )
 _HYPHENED = re.compile(r"(?<![\w-])([A-Za-z])-(?=[a-z]{2})")
+_OPENS = re.compile(  # what begins a sentence rather than a name
+    r"[\"'”’)\]]*\s+[\"“‘']?(?:The|Then|This|That|These|Those|There|He|She|It|We|They|I|You|But|And|"
+    r"So|In|On|At|After|Before|When|If|My|His|Her|Our|Their|No|Yes|What|Why|How|Who|An?)\b"
+)
 _ENDS = re.compile(r"\s*(?:[\"'”’)\]]*\s*$|[\"'”’)\]]*\s+[A-Z])")
 
 
-def abbreviations(text: str) -> str:
-    """The text with its abbreviations and Roman numerals written out."""
+def abbreviations(text: str, before: str) -> str:
+    """The text with its abbreviations and Roman numerals written out. `before`: to its left."""
+    if text.startswith("no. ") and text[4:5].islower() and _DETERMINER.search(before):
+        text = f"number{text[3:]}"
     text = _PHRASE.sub(_say_phrase, text)
     text = _WITH.sub("with ", text)
-    text = _NUMBERED.sub(lambda m: f"{_BEFORE_NUMBERS[m[1].lower()]} ", text)
+    text = _NUMBERED.sub(_say_numbered, text)
     text = _STREET.sub(_say_street, text)
     text = _TITLE.sub(_say_title, text)
     text = _SAINT.sub("Saint", text)
     text = _AFTER.sub(_say_after, text)
     text = _VERSUS.sub("versus ", text)
-    text = _ROMAN.sub(_say_roman, text)
+    text = _CENTURY.sub(lambda m: ordinal(str(_roman_value(m[1]))), text)
+    text = _ROMAN_YEAR.sub(lambda m: year(str(_roman_value(m[0]))), text)
+    return _ROMAN.sub(_say_roman, text)
+
+
+def dotted(text: str) -> str:
+    """ "U.S.", "Ph.D.": after the times of day, which end with such letters."""
     return _DOTTED.sub(_say_dotted, text)
+
+
+def ends_sentence(tail: str) -> bool:
+    """Whether a full stop before this also ends the sentence."""
+    return not tail.strip("\"'”’)] ") or bool(_OPENS.match(tail))
 
 
 def single_letters(text: str) -> str:
     """Letters that stand alone: initials, "plan B", "X-ray"."""
     text = _HYPHENED.sub(_say_hyphened, text)
-    text = _INITIAL.sub(lambda m: letter_names(m[1]), text)
+    text = _INITIAL.sub(_say_initial, text)
     text = _LETTER_A.sub("ay", text)
     return _LETTER.sub(lambda m: letter_names(m[1]), text)
 
 
 def _say_hyphened(match: re.Match[str]) -> str:
     return match[0] if match[1] in "aI" else f"{letter_names(match[1])} "
+
+
+def _say_numbered(match: re.Match[str]) -> str:
+    named = match[1] in ("Max", "Ed") and _INSIDE.search(match.string[: match.start()])
+    return match[0] if named else f"{_BEFORE_NUMBERS[match[1].lower()]} "
+
+
+def _say_initial(match: re.Match[str]) -> str:
+    """ "B. Smith"; the stop of "plan B. Then" stays."""
+    tail = match.string[match.end() :]
+    return letter_names(match[1]) + ("." if _OPENS.match(tail) else "")
 
 
 def _say_title(match: re.Match[str]) -> str:
@@ -160,15 +203,17 @@ def _say_phrase(match: re.Match[str]) -> str:
     said = said[0].upper() + said[1:] if match[0][0].isupper() else said
     tail = match.string[match.end() :]
     ends = match[0].endswith(".") and (
-        _ENDS.match(tail) if match[0].lower() == "etc." else not tail.strip("\"'”’)] ")
+        _ENDS.match(tail)
+        if match[0].lower() == "etc."
+        else (ends_sentence(tail) if match[0].lower() == "et al." else not tail.strip("\"'”’)] "))
     )
     return f"{said}." if ends else said
 
 
 def _say_dotted(match: re.Match[str]) -> str:
     said = letter_names(match[0].rstrip("s")) + ("s" if match[0].endswith("s") else "")
-    tail = match.string[match.end() :]
-    return f"{said}." if match[0].endswith(".") and not tail.strip("\"'”’)] ") else said
+    ends = match[0].endswith(".") and ends_sentence(match.string[match.end() :])
+    return f"{said}." if ends else said
 
 
 def _say_roman(match: re.Match[str]) -> str:

@@ -48,11 +48,20 @@ _HANDLE = re.compile(r"(?<![\w@])@([A-Za-z]\w{0,40})")
 _TAG = re.compile(r"(?<![\w#])#([A-Za-z]\w{0,60})")
 _ADDRESS = re.compile(r"(?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]{1,5})?(?![\w]|\.[0-9])")
 _THOUSANDS = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:\.000){2,5}(?![\w]|\.[0-9])")
+_SPACED = re.compile(  # "1 000 000"
+    r"(?<![\w.,])(?<![0-9]\s)[1-9][0-9]{0,2}(?:(?:[ \u00a0\u202f][0-9]{3}){1,4}[ \u00a0\u202f]000|"
+    r"(?:[\u00a0\u202f][0-9]{3}){1,5})"
+    r"(?![\w]|[.,\s][0-9])"
+)
+_CONTINENTAL = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:\.[0-9]{3}){1,4},[0-9]{2}(?![\w,]|\.[0-9])")
+_PATH = re.compile(r"(?<![\w/:.<])/(?=[A-Za-z_.])(?:[\w.-]{1,40}/){1,8}[\w.-]{0,40}")
+_CHESS = re.compile(r"(?<![\w-])([KQRBN])([a-h1-8]?)(x?)([a-h])([1-8])([+#]?)(?![\w-])")
+_PIECES = {"K": "king", "Q": "queen", "R": "rook", "B": "bishop", "N": "knight"}
 _VERSION = re.compile(
     r"(?<![\w.])(?:[vV]\.?\s?)?[0-9]{1,4}(?:\.[0-9]{1,4}){2,4}(?![\w]|\.[0-9])|(?<![\w.])[vV]\.?[0-9]{1,4}(?:\.[0-9]{1,4})?(?![\w]|\.[0-9])"
 )
 _PHONE = re.compile(
-    r"(?<![\w.,])(?:\+[0-9]{1,3}[\s.-]?)?(?:\([0-9]{1,5}\)[\s.-]?)?[0-9]{1,6}(?:[\s.-][0-9]{2,6}){0,5}"
+    r"(?<![\w.,])(?:\+[0-9]{1,3}[\s.-]?)?(?:\([0-9]{1,5}\)[\s.-]?)?[0-9]{1,6}(?:[\s.-][0-9]{2,8}){0,5}"
     r"(?![\w]|[.,/-][0-9])"
 )
 _GROUPS = re.compile(r"(?<![\w.,])[0-9]{1,13}(?:-[0-9]{1,13}){2,7}(?:-[Xx])?(?![\w-])")
@@ -68,6 +77,9 @@ _CALLED = re.compile(
     re.IGNORECASE,
 )
 _PLUS = re.compile(r"(?<!\w)([A-Z])(\+{1,2}|#)(?!\w)")
+_MINUS = re.compile(r"(?<![\w-])([A-DFO])[-−](?=[,.;:!?)]|\s[a-z]|$)")
+_EITHER = re.compile(r"(?<![\w/.])([A-Za-z])/([A-Za-z])(?![\w/])")
+_LETTERS = re.compile(r"(?<![\w-])([A-Z])[-–]([A-Z])(?![\w-])")
 _AND = re.compile(r"(?<!\w)([A-Z]{1,3})&([A-Z]{1,3})(?!\w)")
 
 
@@ -76,6 +88,7 @@ def addresses(text: str) -> str:
     text = _MAIL.sub(lambda match: _say_address(match[0]), text)
     text = _URL.sub(lambda match: _say_url(match[0]), text)
     text = _DOMAIN.sub(lambda match: _say_url(match[0]), text)
+    text = _PATH.sub(lambda match: _say_path(match[0]), text)
     text = _FILE.sub(lambda match: _say_address(match[0]), text)
     text = _HANDLE.sub(lambda match: f"at {_words(match[1])}", text)
     return _TAG.sub(lambda match: f"hashtag {_words(match[1])}", text)
@@ -83,17 +96,23 @@ def addresses(text: str) -> str:
 
 def codes(text: str, before: str) -> str:
     """Telephone numbers, versions and long codes."""
+    text = _CONTINENTAL.sub(lambda m: m[0].replace(".", "").replace(",", "."), text)
     text = _THOUSANDS.sub(lambda match: match[0].replace(".", ""), text)
     text = _ADDRESS.sub(_say_ip, text)
     text = _VERSION.sub(lambda match: _say_version(match, before), text)
     text = _GROUPS.sub(_say_groups, text)
-    return _PHONE.sub(lambda match: _say_phone(match, before), text)
+    text = _PHONE.sub(lambda match: _say_phone(match, before), text)
+    return _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text)
 
 
 def mixed_words(text: str) -> str:
     """Words of letters and digits, or of small letters and capitals: "A4", "C++", "iPhone"."""
     text = _FLIGHT.sub(lambda m: f"{letter_names(m[1])} {spelled(m[2], 'oh')}", text)
+    text = _CHESS.sub(_say_chess, text)
     text = _PLUS.sub(_say_plus, text)
+    text = _MINUS.sub(lambda m: f"{letter_names(m[1])} minus", text)
+    text = _LETTERS.sub(_say_letters, text)
+    text = _EITHER.sub(lambda m: f"{letter_names(m[1])} {letter_names(m[2])}", text)
     text = _AND.sub(lambda m: f"{letter_names(m[1])} and {letter_names(m[2])}", text)
     text = _MIXED.sub(lambda match: _say_mixed(match[0]), text)
     return _CAMEL.sub(lambda match: _say_camel(match[0]), text)
@@ -103,6 +122,26 @@ def _say_url(url: str) -> str:
     core = url.rstrip(".,;:!?)'’]")
     said = _say_address(re.sub(r"^(?:https?|ftp)://", "", core, flags=re.IGNORECASE).rstrip("/"))
     return said + url[len(core) :].replace(")", "")
+
+
+def _say_letters(match: re.Match[str]) -> str:
+    """ "A–Z"."""
+    first, last = match.groups()
+    return f"{letter_names(first)} {'to ' if first < last else ''}{letter_names(last)}"
+
+
+def _say_path(path: str) -> str:
+    core = path.rstrip(".-")
+    return _say_address(core) + path[len(core) :]
+
+
+def _say_chess(match: re.Match[str]) -> str:
+    """ "Nf3" -> "knight eff three"."""
+    piece, origin, takes, file, rank, threat = match.groups()
+    which = letter_names(origin) if origin.isalpha() else cardinal(origin) if origin else ""
+    ending = {"+": "check", "#": "mate"}.get(threat, "")
+    words = (_PIECES[piece], which, takes and "takes", letter_names(file), cardinal(rank), ending)
+    return " ".join(filter(None, words))
 
 
 def _say_address(address: str) -> str:
@@ -181,7 +220,9 @@ def _say_mixed(token: str) -> str:
     """ "A4", "COVID-19", "B2B", "MP3", "5G"."""
     if not re.search(r"[0-9]", token) or not re.search(r"[A-Za-z]", token):
         return token
-    if re.fullmatch(r"[0-9]+(?:st|nd|rd|th|s)|[a-z]{2,}-[0-9]{1,4}", token):
+    if re.fullmatch(
+        r"(?:[A-Za-z]+-)*[0-9]+(?:st|nd|rd|th|s)(?:-[A-Za-z0-9]+)*|[a-z]{2,}-[0-9]{1,4}", token
+    ):
         return token
     said = []
     for part in re.findall(r"[A-Za-z]+|[0-9]+", token):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from engine.text.abbreviations import ends_sentence
 from engine.text.letters import letter_names
 from engine.text.number_words import cardinal, decade, ordinal, spelled, year
 
@@ -32,18 +33,20 @@ _DAY_MONTH = re.compile(
     rf"(?:\sof)?\s({_MONTH})(?:,?\s({_YEAR}))?{_NO_MORE}"
 )
 _MONTH_YEAR = re.compile(rf"\b({_MONTH}),?\s({_YEAR}){_NO_MORE}")
-_SHORT_MONTH = re.compile(r"\b(Jan|Feb|Apr|Aug|Sept?|Oct|Nov|Dec)\.(?=\s[0-9a-z]|,)")
+_SHORT_MONTH = re.compile(r"\b(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.(?=\s[0-9a-z]|,)")
 _WEEKDAYS = re.compile(rf"\b({_DAY})\s?[-–]\s?({_DAY})\b")
 _WEEKDAY = re.compile(
-    rf"\b({_DAY})(?:\.,?|,)?(?=\s[0-9]|\s(?:{_MONTH})\b)|\b((?:{_DAY}))\.(?=\s[a-z])|\b(Mon|Tues|Wed|Thurs?|Fri)\.(?=\s|$)"
+    rf"\b({_DAY})(?:\.,?|,)?(?=\s[0-9]|\s(?:{_MONTH})\b)|\b((?:{_DAY}))\.(?=\s[a-z]|[,;)])|\b(Mon|Tues|Wed|Thurs?|Fri)\.(?=\s|$)"
 )
-_DECADE = re.compile(r"(?<![\w.,])([12][0-9]{2}0)['’]?s(?:\s?[-–]\s?['’]?([1-9]0)s)?(?!\w)")
+_DECADE = re.compile(
+    r"(?<![\w.,])([12][0-9]{2}0)['’]?s(?:\s?[-–]\s?['’]?((?:[12][0-9])?[0-9]0)s)?(?!\w)"
+)
 _SHORT_DECADE = re.compile(r"(?<!\w)(['’‘]?)([1-9]0)['’]?s(?!\w)")
 _DECADE_BEFORE = re.compile(
     r"\b(?:the|his|her|our|their|my|your|early|mid|late)[\s-]$", re.IGNORECASE
 )
 _SHORT_YEAR = re.compile(r"(?<=\s)['’‘]([0-9]{2})(?!\w)")
-_HALF = r"(?:\s?([AaPp])\.?[Mm](?:\b|\.)(?:(?<=\.)|(?!\w)))"
+_HALF = r"(?:\s?([AaPp])(?:\.\s?[Mm]\.?|[Mm])(?!\w))"
 _CLOCK = re.compile(
     rf"(?<![\w.,:/-])([01]?[0-9]|2[0-4])[:]([0-5][0-9])(?::([0-5][0-9]))?(\.[0-9]{{1,3}})?(?:h\b)?{_HALF}?(?![\w:])"
 )
@@ -53,10 +56,14 @@ _HOURS = re.compile(
     rf"(?<![\w.,:/])(1[0-2]|0?[1-9])((?::[0-5][0-9])?)\s?[-–—]\s?(?=(?:1[0-2]|0?[1-9])(?::[0-5][0-9])?{_HALF})"
 )
 _SPAN = re.compile(
-    r"(?<=[AaPp][Mm])\s?[-–—]\s?(?=[0-9])|(?<=[0-9]:[0-5][0-9])\s?[-–—]\s?(?=[0-9]{1,2}:)"
+    r"(?<=[AaPp][Mm])\s?[-–—]\s?(?=[0-9])|(?<=[AaPp]\.[Mm]\.)\s?[-–—]\s?(?=[0-9])|(?<=[0-9]:[0-5][0-9])\s?[-–—]\s?(?=[0-9]{1,2}:)"
 )
+_VERSES = re.compile(
+    r"(?<![\w.,:/-])([0-9]{1,3}):([0-9]{1,3})\s?[-–]\s?(?=[0-9]{1,3}(?![\w:-]|[.,][0-9]))"
+)
+_COUNT_AFTER = re.compile(r"\s[a-z]")
 _DURATION = re.compile(r"(?<![\w.,])([0-9]{1,3})h\s?([0-5]?[0-9])(?:m|min)?(?!\w)")
-_ERA = re.compile(r"(?<![\w.,])([0-9]{1,5})\s?(BCE|BC|AD|CE|B\.C\.|A\.D\.)(?!\w)")
+_ERA = re.compile(r"(?<![\w.,])([0-9]{1,5})\s?(BCE|BC|AD|CE|B\.C\.E\.|B\.C\.|A\.D\.|C\.E\.)(?!\w)")
 _ERA_FIRST = re.compile(r"\bAD\s([0-9]{1,4})(?!\w)")
 
 
@@ -81,18 +88,28 @@ def dates(text: str) -> str:
 
 def _say_short_decade(match: re.Match[str]) -> str:
     """ "'90s", "his 30s"; "wait 30s" are seconds."""
-    named = match[1] or _DECADE_BEFORE.search(match.string[: match.start()])
+    named = match[1] or match[0][-2] in "'’" or _DECADE_BEFORE.search(match.string[: match.start()])
     return decade(match[2]) if named else match[0]
 
 
 def times(text: str) -> str:
     """Times of day and durations."""
+    text = _VERSES.sub(_say_verses, text)
     text = _HOURS.sub(lambda m: f"{_clock(m[1], m[2][1:], '', True)} to ", text)
     text = _SPAN.sub(" to ", text)
     text = _CLOCK.sub(_say_clock, text)
     text = _DOTTED.sub(lambda m: _clock(m[1], m[2], m[3] or "") + _stop(m), text)
     text = _HOUR.sub(lambda m: _clock(m[1], "00", m[2] or "") + _stop(m), text)
     return _DURATION.sub(_say_duration, text)
+
+
+def _say_verses(match: re.Match[str]) -> str:
+    """ "Genesis 1:1-3"; a time before an hour, "9:30-10", is said alike."""
+    chapter, verse = match.groups()
+    zero = "oh " if len(verse) > 1 and verse[0] == "0" else ""
+    if verse == "00":
+        return match[0]
+    return f"{cardinal(chapter)} {zero}{cardinal(verse)} to "
 
 
 def _month(written: str) -> str:
@@ -142,6 +159,9 @@ def _say_month_day(match: re.Match[str]) -> str:
     month, day, last, when = match.groups()
     if not _valid(day) or (last and not _valid(last)):
         return match[0]
+    left, right = match.string[: match.start()], match.string[match.end() :]
+    if match[0].endswith(f" {day}") and left.lower().endswith("in ") and _COUNT_AFTER.match(right):
+        return f"{_month(month)} {cardinal(day)}"  # "in March 10 men came"
     said = f"{_month(month)} {ordinal(day)}" + (f" to {ordinal(last)}" if last else "")
     return f"{said}, {year(when)}" if when else said
 
@@ -156,14 +176,13 @@ def _say_day_month(match: re.Match[str]) -> str:
 
 
 def _say_era(match: re.Match[str]) -> str:
-    return f"{year(match[1])} {letter_names(match[2])}"
+    return f"{year(match[1])} {letter_names(match[2])}{_stop(match)}"
 
 
 def _stop(match: re.Match[str]) -> str:
     """The full stop of "p.m." that also ends the sentence."""
-    return (
-        "." if match[0].endswith(".") and not match.string[match.end() :].strip("\"'”’)] ") else ""
-    )
+    ends = match[0].endswith(".") and ends_sentence(match.string[match.end() :])
+    return "." if ends else ""
 
 
 def _say_clock(match: re.Match[str]) -> str:

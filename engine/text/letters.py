@@ -30,15 +30,20 @@ LETTERED = frozenset(_WORD.findall(
     "GPU SSD HDD LED LCD RGB "
 )) - {"PIN"}  # fmt: skip
 _SHORT = frozenset(_WORD.findall(
-    "a i an as at be by do go he hi if in is it me my no of oh ok on or so to up us we all "
-    "and any are ask bad big but can day did dog end far few for fun get god got had has her "
-    "hey him his how its let lot mad man may men mom new not now off old one our out own put "
-    "ran red run sad saw say see set she sit six ten the too top try two use via war was way "
-    "wet who why win won yes yet you wow hey yay ugh aha huh boo nah yep cat sun eat red hot "
-    "air arm art bag bar bed big box buy car cup cut dry due ear egg eye fat fit fly fox fun "
-    "gas gun hat hit ice job joy key kid law lay leg lie lot low map mix mom mud net nor oil "
-    "pay pen pet pig pop pot raw rid row rub sea sex sir sky son sue tax tea tie toe ton toy "
-    "war wet wow add act age ago aid aim bit "
+    "a i an as at be by do go he hi if in is it me my no of oh ok on or so to up us we all and "
+    "any are ask bad big but can day did dog end far few for fun get god got had has her hey "
+    "him his how its let lot mad man may men mom new not now off old one our out own put ran "
+    "red run sad saw say see set she sit six ten the too top try two use via war was way wet "
+    "who why win won yes yet you wow yay ugh aha huh boo nah yep cat sun eat hot air arm art "
+    "bag bar bed box buy car cup cut dry due ear egg eye fat fit fly fox gas gun hat hit ice "
+    "job joy key kid law lay leg lie low map mix mud net nor oil pay pen pet pig pop pot raw "
+    "rid row rub sea sex sir sky son sue tax tea tie toe ton toy add act age ago aid aim bit "
+    "arc ash ate awe bay bee beg bet bid bin bow bug bun bus cab cap cop cow cry cue dad dam "
+    "den dew dig dim din dip dot dug dye era eve fan fee fig fin fix flu fog fur gap gem gum "
+    "gut guy hay hen hid hop hug hut ill ink inn jam jar jaw jet jog kin kit lap lip lit log "
+    "nap nod nut oak oar odd owe owl pan pat paw pea peg pie pit pod pub pup rag rat ray rib "
+    "rim rob rot rug rum sew shy sin sip sob spy tan tap tar tin tip tub tug van vet vow wag "
+    "wax web wed wig wit "
 ))  # fmt: skip
 _RATHER_LETTERS = frozenset(("it", "us", "am", "or", "who"))  # where nothing else is shouted
 _VOWEL = re.compile(r"[AEIOUY]")

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 SCALES = ("", "thousand", "million", "billion", "trillion")
 MOST_DIGITS = 15  # longer numbers are read digit by digit
-YEARS = range(1100, 2100)
+YEARS = range(1010, 2100)
 
 
 def cardinal(digits: str) -> str:

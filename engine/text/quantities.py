@@ -81,10 +81,18 @@ _CODE = re.compile(
     rf"|(?P<sum2>{NUMBER})\s?(?P<code2>{'|'.join(_CODES)}))(?:\s?(?P<scale>{_SCALE})(?!\w))?(?!\w)"
 )
 _FEET = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?['′’]\s?([0-9]{1,2})\s?(?:[\"″”]|''|(?![\w'′]))")
-_INCHES = re.compile(r"(?<![\w.,])([0-9]{1,3}(?:\.[0-9]{1,2})?)(?:[\"″]|''|\s?in\.?(?=\s?[,;)x×]))")
+_INCHES = re.compile(
+    r"(?<![\w.,\"“”'])([0-9]{1,3}(?:\.[0-9]{1,2})?)(?:[\"″]|''|\s?in\.?(?=\s?[,;)x×])|\s?in\.(?=\s[a-z])|\s?in(?=\s(?:thick|tall|long|wide|deep|high)\b))"
+)
+_TALL = re.compile(
+    r"(?<![\w.,'‘])([0-9]{1,3})\s?(?:['’](?=\s(?:tall|long|wide|deep|high|thick|by|x)\b)|′)(?!\s?[0-9])"
+)
+_DIVIDED = re.compile(r"(?<=[0-9])\s?/\s?(?=[0-9]{1,9}\s?=)")
+_PRODUCT = re.compile(r"(?<=[0-9])\s?[x×]\s?(?=[0-9]{1,9}\s?=)")
+_RATED = re.compile(r"(?<![\w.,/])([0-9]{1,3}\.[0-9]{1,2})/([0-9]{1,3})(?![\w/]|[.,][0-9])")
 _MEASURE = re.compile(
     rf"{_FREE}(?P<minus>[-−])?(?:(?P<low>{NUMBER}){_DASH})?(?P<amount>{NUMBER})(?P<space>[\s-]?)"
-    rf"(?:(?P<power>sq|cu)\.?\s(?P<plain>ft|m|km|mi|in|yd)|(?P<unit>{_UNIT})(?P<raised>[²³]|\^[23])?"
+    rf"(?:(?P<power>sq|cu)\.?\s(?P<plain>ft|m|km|mi|in|yd)|(?P<unit>{_UNIT})(?P<raised>[²³]|\^[23]|(?<=[0-9ckm\s]m)[23](?![0-9]))?"
     rf"(?:/(?P<per>{_PERIOD})(?P<perraised>[²³])?)?)(?![\w°²³])(?:\.(?=\s[a-z]|,))?"
 )
 _PERCENT = re.compile(
@@ -112,6 +120,12 @@ _RATIO = re.compile(r"(?<![\w.,:])([0-9]{1,4}):([0-9]{1,3})(?![\w:]|\.[0-9])")
 _RANGE = re.compile(rf"(?<![\w.,/:$£€¥-])({NUMBER}){_DASH}({NUMBER})(?![\w]|[.,:/-][0-9]|\s?=)")
 _SUM = re.compile(r"(?<=[0-9])\s?([-−–+×÷*=<>≤≥±])\s?(?=[-−]?[0-9])")
 _SCALED = re.compile(rf"{_FREE}({NUMBER})\s?([kKMmB]|bn|mn)(?![\w])")
+_JOINED = re.compile(  # "100k", "2M views", and no "4K", "seat 14B"
+    rf"{_FREE}((?:[0-9]{{2,9}}|[0-9]{{1,9}}\.[0-9]{{1,9}})(?=[kKM])|[0-9]{{1,9}}(?=M\s(?!is\b|has\b|was\b)[a-z]{{2,20}}s\b|M\speople\b))([kKM])(?!\w)"
+)
+_PER_HUNDRED = re.compile(
+    r"(?<=[0-9\s][lLgm])/(?=[0-9]{1,4}\s?[a-zA-Z])|(?<=[0-9\sk][mkcW][gmWlLh])/(?=[0-9]{1,4}\s?[a-zA-Z])"
+)
 _HASH = re.compile(r"(?<![\w#])([Nn]umber\s)?(?:#|№\s?)(?=[0-9])")
 _MINUS = re.compile(r"(?<![\w)])[-−–](?=\.?[0-9])")
 _PLAIN = re.compile(rf"(?<![0-9])(?:(?<=\w)|(?<!\w))({NUMBER})")
@@ -121,9 +135,10 @@ _SUMS = {
     "≤": "at most", "≥": "at least", "±": "plus or minus",
 }  # fmt: skip
 _YEAR_BEFORE = re.compile(
-    r"\b(?:in|since|until|till|during|years?|early|mid|late|circa|between|january|february|march|"
+    r"(?:©|\b(?:in|since|copyright|easter|christmas|cue (?:one|two|three|four)|"
+    r"until|till|during|years?|early|mid|late|circa|between|january|february|march|"
     r"april|may|june|july|august|september|october|november|december|spring|summer|autumn|winter|"
-    r"fall|class of)[\s,-]{1,3}$",
+    r"fall|class of))[\s,-]{1,3}$",
     re.IGNORECASE,
 )
 _ONE_YEAR = re.compile(r"\b(?:the|this|that|a|his|her|its|our)\s$", re.IGNORECASE)
@@ -137,6 +152,7 @@ _BY_DIGITS = re.compile(
 )
 
 
+_NOUN_AFTER = re.compile(r"[\s-]?(?!(?:is|was|an?|and|or|for|to|in|on|at|per|of|off)\b)[a-z]")
 _SAME = ("hertz", "yen", "won", "horsepower", "yuan")
 _IRREGULAR = {"foot": "feet", "penny": "pence", "inch": "inches", "lira": "lira"}
 _QUALIFIED = ("square", "cubic", "Swiss", "US", "Canadian", "Australian", "New", "Hong", "Zealand",
@@ -162,12 +178,17 @@ def amounts(text: str) -> str:
     text = _MONEY.sub(_say_money, text)
     text = _CODE.sub(_say_code, text)
     text = _SIGN_AFTER.sub(_say_sign_after, text)
+    text = _JOINED.sub(_say_scaled, text)
+    text = _RATED.sub(lambda m: f"{number(m[1])} out of {number(m[2])}", text)
+    text = _PER_HUNDRED.sub(" per ", text)
+    text = _PRODUCT.sub(" times ", _DIVIDED.sub(" divided by ", text))
     text = _MIXED.sub(_say_mixed, text)
     text = _FRACTION.sub(_say_fraction, text)
     text = _SEASON.sub(lambda m: f"{year(m[1])} {_two(m[2])}", text)
     text = _FEET_INCHES.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])}", text)
     text = _COMPASS.sub(lambda m: f" degrees {_WINDS[m[1]]}", text)
     text = _FEET.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])} ", text)
+    text = _TALL.sub(lambda m: f"{cardinal(m[1])} {agree('foot', m[1])}", text)
     text = _TIMES.sub(lambda m: f"{number(m[1])} by ", text)
     text = _PERCENT.sub(_say_percent, text)
     text = _MEASURE.sub(_say_measure, text)
@@ -203,11 +224,19 @@ def _say_money(match: re.Match[str]) -> str:
         return f"{number(amount)} to {number(high)}{scaled} {plural(one)}{per}"
     whole, _, cents = amount.replace(",", "").partition(".")
     if scale or (cents and (len(cents) != 2 or not part)):
-        return f"{number(amount)}{scaled} {plural(one)}{per}"
+        return f"{number(amount)}{scaled} {one if _adjective(match) else plural(one)}{per}"
+    if not cents and _adjective(match):
+        return f"{number(amount)} {one}{per}"
     said = [f"{cardinal(whole or '0')} {agree(one, whole)}"] if int(whole or 0) or not cents else []
     if cents and int(cents):
         said.append(f"{cardinal(cents)} {agree(part, cents)}")
     return (" and ".join(said) or f"zero {plural(one)}") + per
+
+
+def _adjective(match: re.Match[str]) -> bool:
+    """ "a $20 bill", "a 5 km run"."""
+    article = re.search(r"\b[Aa]n?\s$", match.string[: match.start()])
+    return bool(article and _NOUN_AFTER.match(match.string[match.end() :]))
 
 
 def _scale(written: str) -> str:
@@ -254,11 +283,7 @@ def _say_measure(match: re.Match[str]) -> str:
     if match["per"]:
         raised = {"²": " squared", "³": " cubed"}.get(match["perraised"] or "", "")
         per = f" per {_PERIODS[match['per']]}{raised}"
-    before = match.string[: match.start()]
-    single = re.search(r"\b[Aa]n?\s$", before) and re.match(
-        r"\s?[a-z]", match.string[match.end() :]
-    )
-    adjective = single and "degree" not in noun
+    adjective = _adjective(match) and "degree" not in noun
     said = noun if adjective else agree(noun, "2" if match["low"] else amount)
     low = f"{number(match['low'])} to " if match["low"] else ""
     minus = "minus " if match["minus"] else ""
@@ -337,8 +362,10 @@ def _share(top: str, bottom: str) -> str:
 def _say_fraction(match: re.Match[str]) -> str:
     top, bottom = _parts(match[3]) if match[3] else (match[1], match[2])
     after = match.string[match.end() :]
-    if (top, bottom) in (("24", "7"), ("9", "11"), ("20", "20")) or top == bottom:
+    if (top, bottom) in (("24", "7"), ("9", "11"), ("20", "20"), ("50", "50"), ("4", "4")):
         return f"{cardinal(top)} {cardinal(bottom)}"
+    if top == bottom and top != "0":
+        return f"{number(top)} out of {number(bottom)}"
     if top == "0" or bottom in ("0", "1") or int(top) > int(bottom):
         return f"{number(top)} slash {number(bottom)}"
     if (top, bottom) == ("1", "2"):
@@ -362,6 +389,8 @@ def _say_scaled(match: re.Match[str]) -> str:
 def _say_range(match: re.Match[str]) -> str:
     low, high = match[1], match[2]
     spaced = match[0] != match[0].replace(" ", "")
+    if low == high and low in ("20", "50"):
+        return f"{cardinal(low)} {cardinal(high)}"
     if low.isdigit() and high.isdigit():
         if len(low) == len(high) == 4 and "1100" <= low <= "2099" and "1100" <= high <= "2099":
             return f"{year(low)} to {year(high)}"
@@ -393,6 +422,8 @@ def _plain(written: str, left: str, right: str) -> str:
         return spelled(written)
     if len(written) > 2 and _BY_DIGITS.search(left) and written[-2:] != "00":
         return spelled(written, "oh")
+    if "1010" <= written <= "1099" and len(written) == 4 and _YEAR_BEFORE.search(left):
+        return year(written)
     if len(written) == 4 and "1100" <= written <= "2099" and _is_year(written, left, right):
         return year(written)
     if len(written) > 6 and not written.endswith("000"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from engine.text.abbreviations import abbreviations, single_letters
+from engine.text.abbreviations import SHORTENED, abbreviations, dotted, single_letters
 from engine.text.addresses import addresses, codes, mixed_words
 from engine.text.dates import dates, times
 from engine.text.letters import capitals
@@ -23,9 +23,8 @@ __all__ = ["SpokenForm", "as_sentence", "foreign_alphabets", "spoken_form"]
 _LONGEST = 400  # characters of a segment
 _BEFORE = 60  # characters to its left that are looked at
 _SHORTENED = (
-    "etc|vs|approx|dept|est|fig|figs|no|nos|vol|pp|ed|eds|ft|oz|lb|lbs|in|hr|hrs|min|mins|sec|secs|"
-    "mo|yr|yrs|st|nd|rd|th|ave|blvd|jr|sr|inc|ltd|co|corp|apt|ext|tel|am|pm|eg|ie|cf|al|viz|max|"
-    "misc|ca|avg|incl|excl|resp|govt|ch|chap|sec|art|eq|para|ref|ver|op|wk|wks|sq|cu|gal|pt|yd|mi"
+    f"{'|'.join(SHORTENED)}|eds|ft|oz|lb|lbs|in|hr|hrs|mins|secs|mo|yr|yrs|nd|rd|th|"
+    "am|pm|al|wk|wks|sq|cu|gal|pt|yd|mi|sept|tues|thurs?"
 )
 _SAFE = re.compile(
     r"(?<![^\s\"“(])(?<![0-9]\s)[A-Za-z]?[a-z]{1,30}(?:['’][a-z]{1,3})?"
@@ -118,9 +117,9 @@ def _say(segment: str, before: str, first: bool) -> str:
     tail = " " if segment[-1:].isspace() else ""
     text = layout(segment, first or before.endswith("\n"))
     text = addresses(text)
-    text = abbreviations(text)
+    text = abbreviations(text, before)
     text = dates(text)
-    text = times(text)
+    text = dotted(times(text))
     text = codes(text, before)
     text = mixed_words(amounts(text))
     text = capitals(text)

@@ -18,7 +18,7 @@ PARTS = (
     "the ", "train ", "£", "20", " ", "3", ".5", "Dr. ", "St. ", "Smith ", "FBI ", "-", "–", "km/h ",
     "°C", "1/2 ", "VIII", "Henry ", "a.m. ", "7:45", "pm", "\n", "http://a.b/c?d=1 ", "me@x.com ",
     "é", "😀", "你好", "(", ")", "“", "HELLO ", "etc. ", "World War II ", "+44 20 7946 0958", ", ",
-    "no. ", "No. 10", "in ", "1999", "'90s ", "it's ", "etc", ".", "! ",
+    "no. ", "p.m. Then ", "a.m.–", "/etc/", "1 000 000", "Capt. ", "in March ", "XIX century ", "No. 10", "in ", "1999", "'90s ", "it's ", "etc", ".", "! ",
 )  # fmt: skip
 WRITTEN = st.lists(st.sampled_from(PARTS), max_size=24).map("".join)
 SOON = 2.0  # seconds of processor time for 10,000 characters
@@ -58,6 +58,30 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
         ("- milk\n- eggs", "Milk. Eggs"),
         ("tea, etc. Then we left.", "Tea, et cetera. Then we left."),
         ("The cat (a grey one) slept…", "The cat, a grey one, slept."),
+        ("No. I did not.", "No. I did not."),
+        ("I love art. I do. See Eq. (4).", "I love art. I do. See equation, four."),
+        ("He left at 10:00 a.m. Then I came.", "He left at ten ay em. Then I came."),
+        ("Open 9 a.m.–5 p.m. daily", "Open nine ay em to five pee em daily"),
+        ("Capt. Ann met Prof. Lee.", "Captain Ann met Professor Lee."),
+        ("Closed on Mon., Tues., and in Mar. too", "Closed on Monday, Tuesday, and in March too"),
+        ("In March 10 men came, on March 10 we ate.", "In March ten men came, on March tenth we ate."),
+        ("A 21st-century, 2nd-hand hat", "A twenty-first-century, second-hand hat"),
+        ("the XIX century, MCMLXXXIV", "The nineteenth century, nineteen eighty-four"),
+        ("It was in 1066 that 1066 men fell.", "It was in ten sixty-six that one thousand and sixty-six men fell."),
+        ("the 1960s-1970s and 80's music", "The nineteen sixties to nineteen seventies and eighties music"),
+        ("A $20 bill, a $5 million deal", "A twenty dollar bill, a five million dollar deal"),
+        ("100k fans, 2M views in 4K", "One hundred thousand fans, two million views in four kay"),
+        ("1 000 000 people and 1.234,56 €", "One million people and one thousand two hundred and thirty-four point five six euros"),
+        ("He is 6' tall, 5 in. thick, on 20 m2.", "He is six feet tall, five inches thick, on twenty square meters."),
+        ("5 L/100 km; 6 × 7 = 42; 6/2 = 3", "Five liters per one hundred kilometers; six times seven equals forty-two; six divided by two equals three"),
+        ("Rated 4.5/5 or 5/5, a 50-50 chance.", "Rated four point five out of five or five out of five, a fifty fifty chance."),
+        ("Max. 10 people, approx 5", "Maximum ten people, approximately five"),
+        ("Genesis 1:1-3", "Genesis one one to three"),
+        ("A–Z; I met Max. 5 came.", "Ay to zee; I met Max. Five came."),
+        ("Nf3 and Qxd5+", "Knight eff three and queen takes dee five check"),
+        ("Type A/B, I/O, an A- or a B. Then n/a", "Type ay bee, eye oh, an ay minus or a bee. Then not applicable"),
+        ("Open /etc/hosts now.", "Open slash etc slash hosts now."),
+        ("The light was DIM. His no. is 5.", "The light was dim. His number is five."),
     ],
 )  # fmt: skip
 def test_what_is_said(written: str, said: str) -> None:
@@ -104,7 +128,7 @@ def test_words_are_given_before_the_text_ends() -> None:
 @pytest.mark.parametrize(
     "unit",
     ["1", "1,", "1.", "A", "A.", "a.", "-", "1-", "£", "'", "(", "@", "a@", "/", "1/", ":", "I", "ab ",
-     "http://", "\n", " ", "é", "1st ", "Dr. ", "XIV ", "[", "www.", "#a", "+1 ", "1:", "V", "<a"],
+     "http://", "\n", " ", "é", "1st ", "Dr. ", "XIV ", "[", "www.", "#a", "+1 ", "1:", "V", "<a", "/a/", "1 000 ", "1:1-", "A/", "1.000", "M", "20th-", "B. "],
 )  # fmt: skip
 def test_time_is_linear_in_hostile_text(unit: str) -> None:
     spoken_form("1234 2nd 99")  # loads the number words
