@@ -199,6 +199,8 @@ def _say_after(match: re.Match[str]) -> str:
 
 def _say_phrase(match: re.Match[str]) -> str:
     """A full stop that also ends the sentence is kept."""
+    if match[0] == "EST.":  # a time zone
+        return match[0]
     said = _PHRASES[match[0].lower()]
     said = said[0].upper() + said[1:] if match[0][0].isupper() else said
     tail = match.string[match.end() :]

@@ -79,7 +79,7 @@ _CALLED = re.compile(
 _PLUS = re.compile(r"(?<!\w)([A-Z])(\+{1,2}|#)(?!\w)")
 _MINUS = re.compile(r"(?<![\w-])([A-DFO])[-−](?=[,.;:!?)]|\s[a-z]|$)")
 _EITHER = re.compile(r"(?<![\w/.])([A-Za-z])/([A-Za-z])(?![\w/])")
-_LETTERS = re.compile(r"(?<![\w-])([A-Z])[-–]([A-Z])(?![\w-])")
+_LETTERS = re.compile(r"(?<![\w-])([A-Z])([-–])([A-Z])(?![\w-])")
 _AND = re.compile(r"(?<!\w)([A-Z]{1,3})&([A-Z]{1,3})(?!\w)")
 
 
@@ -125,9 +125,10 @@ def _say_url(url: str) -> str:
 
 
 def _say_letters(match: re.Match[str]) -> str:
-    """ "A–Z"."""
-    first, last = match.groups()
-    return f"{letter_names(first)} {'to ' if first < last else ''}{letter_names(last)}"
+    """ "A–Z"; "X-Y" is no range."""
+    first, dash, last = match.groups()
+    ranged = first < last and (dash == "–" or first == "A")
+    return f"{letter_names(first)} {'to ' if ranged else ''}{letter_names(last)}"
 
 
 def _say_path(path: str) -> str:

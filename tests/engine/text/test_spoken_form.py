@@ -78,6 +78,7 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
         ("Max. 10 people, approx 5", "Maximum ten people, approximately five"),
         ("Genesis 1:1-3", "Genesis one one to three"),
         ("A–Z; I met Max. 5 came.", "Ay to zee; I met Max. Five came."),
+        ("the X-Y axis at 12:30 p.m. EST.", "The ex why axis at twelve thirty pee em ee ess tee."),
         ("Nf3 and Qxd5+", "Knight eff three and queen takes dee five check"),
         ("Type A/B, I/O, an A- or a B. Then n/a", "Type ay bee, eye oh, an ay minus or a bee. Then not applicable"),
         ("Open /etc/hosts now.", "Open slash etc slash hosts now."),
