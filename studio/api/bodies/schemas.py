@@ -18,11 +18,13 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from typing_extensions import Self
 
 from engine import SamplingParams, format_blend
 from studio.api.compat.names import language_name
 from studio.api.compat.request_labels import report_ignored
-from studio.api.responses.encoding import Format
+from studio.api.responses.audio_output import Output
+from studio.api.responses.encoding import OPUS_RATES, Format, SampleRate
 
 MISTYPED = 0.8  # similarity of an unknown key to a field's name from which it is refused
 Language = Annotated[str, Field(max_length=64)]
@@ -92,6 +94,7 @@ class SpeechOptions(Body):
         "", max_length=4000, validation_alias=AliasChoices("instructions", "instruct")
     )
     response_format: Format = "mp3"
+    sample_rate: SampleRate = 24000
     speed: float = Field(1.0, ge=0.25, le=4.0)
     language: Language = "auto"
     task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
@@ -121,6 +124,16 @@ class SpeechOptions(Body):
     @classmethod
     def _language(cls, language: str) -> str:
         return language_name(language)
+
+    @model_validator(mode="after")
+    def _rate_of_the_format(self) -> Self:
+        if self.response_format == "opus" and self.sample_rate not in OPUS_RATES:
+            raise ValueError("opus has a sample_rate of 8000, 12000, 16000, 24000 or 48000")
+        return self
+
+    @property
+    def output(self) -> Output:
+        return Output(self.response_format, self.speed, self.sample_rate)
 
     def sampling(self) -> SamplingParams:
         """Sampling parameters; a temperature of 0 means greedy, as in other APIs."""

@@ -47,7 +47,7 @@ async def captioned_speech(body: CaptionedBody, context: Shared, request: Reques
 
 
 def _answer(body: CaptionedBody, pcm: Pcm, seed: int) -> Response:
-    data = render(pcm, body.response_format, body.speed)
+    data = render(pcm, body.output)
     times = word_times(body.input, pcm) if body.return_timestamps else []
     told: dict[str, Any] = {
         "audio": b64encode(data).decode(),

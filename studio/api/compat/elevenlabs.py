@@ -6,7 +6,7 @@ ignored and listed in a header.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import anyio.to_thread
 from fastapi import APIRouter, Query
@@ -18,11 +18,10 @@ from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import Body, Language, SpeechBody
 from studio.api.compat.request_labels import report_ignored
 from studio.api.errors import ApiError
-from studio.api.responses.encoding import Format
+from studio.api.responses.encoding import Format, SampleRate
 from studio.api.routes.speech import speech
 
 router = APIRouter(tags=["elevenlabs"], route_class=BoundedJson)
-RATE = "24000"
 FORMATS: dict[str, Format] = {"mp3": "mp3", "opus": "opus", "pcm": "pcm", "wav": "wav"}
 FormatName = Annotated[str, Query(max_length=64)]
 
@@ -58,6 +57,7 @@ async def text_to_speech(
     voice: str, body: SpeechText, context: Shared, output_format: FormatName = "mp3_24000"
 ) -> Response:
     """Always streamed, since the SDK joins the pieces."""
+    format, sample_rate = _output(output_format)
     asked = SpeechBody(
         input=body.text,
         voice=voice,
@@ -65,7 +65,8 @@ async def text_to_speech(
         language=body.language_code,
         seed=body.seed,
         speed=body.voice_settings.speed,
-        response_format=_format(output_format),
+        response_format=format,
+        sample_rate=sample_rate,
         stream=True,
         spell_out=body.apply_text_normalization != "off",
     )
@@ -73,13 +74,17 @@ async def text_to_speech(
     return answer
 
 
-def _format(name: str) -> Format:
-    """Parse a format such as mp3_44100_128; audio has 24 kHz in any case."""
+def _output(name: str) -> tuple[Format, SampleRate]:
+    """Parse a format such as mp3_44100_128: kind, samples per second, kbit per second."""
     kind, _, rest = name.partition("_")
-    rate = rest.partition("_")[0]
-    if kind not in FORMATS or (kind == "pcm" and rate != RATE):
-        said = f"output_format is mp3, opus or wav of any rate, or pcm_{RATE}, not {name}."
+    rate, _, bits = rest.partition("_")
+    rates: dict[str, SampleRate] = {str(each): each for each in get_args(SampleRate)}
+    if kind not in FORMATS or (rate and rate not in rates):
+        said = (
+            f"output_format is mp3, opus, pcm or wav and a rate of {', '.join(rates)}, "
+            f"as in pcm_16000; not {name}."
+        )
         raise ApiError(400, said, "invalid_value", "output_format")
-    if rate not in ("", RATE):
-        report_ignored("output_format.rate")
-    return FORMATS[kind]
+    if bits:
+        report_ignored("output_format.bitrate")
+    return FORMATS[kind], rates.get(rate, 24000)

@@ -1,35 +1,76 @@
-"""Converts the engine's PCM to the bytes of a response: speed, then format."""
+"""Converts the engine's PCM to the bytes of a response: speed, sample rate, then format."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from engine import Pcm
+import numpy as np
+import soxr
+
+from engine import SAMPLE_RATE, Pcm
 from studio.api.responses.encoding import UNCOMPRESSED, Format, encode, open_encoder
 from studio.time_stretch import Stretch, stretch
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a response's audio is like."""
+
+    format: Format
+    speed: float = 1.0
+    sample_rate: int = SAMPLE_RATE
 
 
 class Render:
     """The audio of a streamed response."""
 
-    def __init__(self, format: Format, speed: float) -> None:
-        self._encoder = open_encoder(format)
-        self._stretch = None if speed == 1 else Stretch(speed)
-        self.only_copies = speed == 1 and format in UNCOMPRESSED  # takes next to no time
-        self.samples = 0  # of output so far
+    def __init__(self, output: Output) -> None:
+        self._encoder = open_encoder(output.format, sample_rate=output.sample_rate)
+        self._stretch = None if output.speed == 1 else Stretch(output.speed)
+        self._resample = _resampler(output.sample_rate)
+        # takes next to no time
+        self.only_copies = (
+            output.speed == 1 and not self._resample and output.format in UNCOMPRESSED
+        )
+        self.samples = 0  # of speech so far, at the engine's rate
 
     def feed(self, pcm: Pcm) -> bytes:
         heard = self._stretch.feed(pcm) if self._stretch else pcm
         self.samples += len(heard)
-        return self._encoder.feed(heard) if len(heard) else b""
+        return self._encoded(heard, last=False)
 
     def finish(self) -> bytes:
         rest = self._stretch.finish() if self._stretch else np.zeros(0, np.int16)
         self.samples += len(rest)
-        tail = self._encoder.feed(rest) if len(rest) else b""
-        return tail + self._encoder.finish()
+        return self._encoded(rest, last=True) + self._encoder.finish()
+
+    def _encoded(self, pcm: Pcm, last: bool) -> bytes:
+        if self._resample:
+            pcm = self._resample.feed(pcm, last)
+        return self._encoder.feed(pcm) if len(pcm) else b""
 
 
-def render(pcm: Pcm, format: Format, speed: float) -> bytes:
+def render(pcm: Pcm, output: Output) -> bytes:
     """The audio of a complete response."""
-    return encode(format, stretch(pcm, speed))
+    heard, resample = stretch(pcm, output.speed), _resampler(output.sample_rate)
+    if resample:
+        heard = resample.feed(heard, last=True)
+    return encode(output.format, heard, output.sample_rate)
+
+
+class Resampler:
+    """From the engine's rate to another. It keeps its state from piece to piece, so there is
+    nothing to hear where they meet; in float32, because soxr adds noise to integers, which differs
+    by how they are cut.
+    """
+
+    def __init__(self, sample_rate: int) -> None:
+        self._stream = soxr.ResampleStream(SAMPLE_RATE, sample_rate, 1, dtype="float32")
+
+    def feed(self, pcm: Pcm, last: bool) -> Pcm:
+        sound = self._stream.resample_chunk(pcm.astype(np.float32), last=last)
+        return np.rint(sound).clip(-32768, 32767).astype(np.int16)
+
+
+def _resampler(sample_rate: int) -> Resampler | None:
+    return None if sample_rate == SAMPLE_RATE else Resampler(sample_rate)

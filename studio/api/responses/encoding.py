@@ -27,6 +27,9 @@ MEDIA_TYPES: dict[Format, str] = {
     "wav": "audio/wav",
     "pcm": "audio/pcm",
 }
+# Samples per second that can be asked for, by every format or by Opus.
+SampleRate: TypeAlias = Literal[8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000]
+OPUS_RATES = (8000, 12000, 16000, 24000, 48000)
 UNCOMPRESSED: tuple[Format, ...] = ("wav", "pcm")
 UNKNOWN_LENGTH = 0xFFFFFFFF  # players read until the stream ends
 _WAV_HEAD = 44
@@ -43,22 +46,24 @@ class Encoder(Protocol):
         """The remaining bytes."""
 
 
-def open_encoder(format: Format, samples: int | None = None) -> Encoder:
+def open_encoder(
+    format: Format, samples: int | None = None, sample_rate: int = SAMPLE_RATE
+) -> Encoder:
     """An encoder for one response. `samples`: the total length, if known."""
-    return _ENCODERS[format](samples)
+    return _ENCODERS[format](samples, sample_rate)
 
 
-def encode(format: Format, pcm: Pcm) -> bytes:
+def encode(format: Format, pcm: Pcm, sample_rate: int = SAMPLE_RATE) -> bytes:
     """Encode a complete file."""
-    encoder = open_encoder(format, len(pcm))
+    encoder = open_encoder(format, len(pcm), sample_rate)
     return encoder.feed(pcm) + encoder.finish()
 
 
-def wav_header(samples: int | None) -> bytes:
+def wav_header(samples: int | None, sample_rate: int = SAMPLE_RATE) -> bytes:
     """The 44-byte header of PCM16 mono; None for streams of unknown length."""
     size = UNKNOWN_LENGTH if samples is None else 2 * samples
     riff = UNKNOWN_LENGTH if samples is None else size + _WAV_HEAD - 8
-    layout = struct.pack("<IHHIIHH", 16, 1, 1, SAMPLE_RATE, 2 * SAMPLE_RATE, 2, 16)
+    layout = struct.pack("<IHHIIHH", 16, 1, 1, sample_rate, 2 * sample_rate, 2, 16)
     head = b"RIFF" + struct.pack("<I", riff) + b"WAVEfmt " + layout
     return head + b"data" + struct.pack("<I", size)
 
@@ -110,9 +115,9 @@ class _Outlet(io.RawIOBase):
 class _Streamed:
     """A format that libsndfile writes sequentially."""
 
-    def __init__(self, **format: Any) -> None:
+    def __init__(self, sample_rate: int, **format: Any) -> None:
         self._outlet = _Outlet()
-        self._file = soundfile.SoundFile(self._outlet, "w", SAMPLE_RATE, 1, **format)
+        self._file = soundfile.SoundFile(self._outlet, "w", sample_rate, 1, **format)
 
     def feed(self, pcm: Pcm) -> bytes:
         _write(self._file, pcm)
@@ -126,9 +131,9 @@ class _Streamed:
 class _Held:
     """A format whose header is written last, so all bytes come at the end."""
 
-    def __init__(self, **format: Any) -> None:
+    def __init__(self, sample_rate: int, **format: Any) -> None:
         self._buffer = io.BytesIO()
-        self._file = soundfile.SoundFile(self._buffer, "w", SAMPLE_RATE, 1, **format)
+        self._file = soundfile.SoundFile(self._buffer, "w", sample_rate, 1, **format)
 
     def feed(self, pcm: Pcm) -> bytes:
         _write(self._file, pcm)
@@ -144,14 +149,14 @@ def _write(file: soundfile.SoundFile, pcm: Pcm) -> None:
         file.write(pcm[start : start + _BLOCK])
 
 
-def _mp3(samples: int | None) -> Encoder:
-    """Constant bitrate (82 kbit/s), so that players can compute times in a stream."""
+def _mp3(samples: int | None, sample_rate: int) -> Encoder:
+    """Constant bitrate (82 kbit/s at 24 kHz), so that players can compute times in a stream."""
     kind = _Streamed if samples is None else _Held
-    return kind(format="MP3", bitrate_mode="CONSTANT", compression_level=0.5)
+    return kind(sample_rate, format="MP3", bitrate_mode="CONSTANT", compression_level=0.5)
 
 
-def _opus(samples: int | None) -> Encoder:
-    encoder = _Streamed(format="OGG", subtype="OPUS")
+def _opus(samples: int | None, sample_rate: int) -> Encoder:
+    encoder = _Streamed(sample_rate, format="OGG", subtype="OPUS")
     if samples is None:
         _set_page_latency(encoder._file)
     return encoder
@@ -166,16 +171,16 @@ def _set_page_latency(file: soundfile.SoundFile) -> None:
 class _Aac:
     """ADTS frames through PyAV."""
 
-    def __init__(self) -> None:
-        self._outlet = _Outlet()
+    def __init__(self, sample_rate: int) -> None:
+        self._outlet, self._rate = _Outlet(), sample_rate
         self._container = av.open(self._outlet, "w", format="adts")
-        self._track = self._container.add_stream("aac", rate=SAMPLE_RATE, layout="mono")
+        self._track = self._container.add_stream("aac", rate=sample_rate, layout="mono")
         self._track.bit_rate = 96_000
         self._at = 0
 
     def feed(self, pcm: Pcm) -> bytes:
         frame = av.AudioFrame.from_ndarray(pcm[np.newaxis], format="s16", layout="mono")
-        frame.sample_rate, frame.pts = SAMPLE_RATE, self._at
+        frame.sample_rate, frame.pts = self._rate, self._at
         self._at += len(pcm)
         self._mux(frame)
         return self._outlet.take()
@@ -190,11 +195,11 @@ class _Aac:
             self._container.mux(packet)
 
 
-_ENCODERS: dict[Format, Callable[[int | None], Encoder]] = {
+_ENCODERS: dict[Format, Callable[[int | None, int], Encoder]] = {
     "mp3": _mp3,
     "opus": _opus,
-    "aac": lambda samples: _Aac(),
-    "flac": lambda samples: _Held(format="FLAC", subtype="PCM_16"),
-    "wav": lambda samples: _Raw(wav_header(samples)),
-    "pcm": lambda samples: _Raw(),
+    "aac": lambda samples, rate: _Aac(rate),
+    "flac": lambda samples, rate: _Held(rate, format="FLAC", subtype="PCM_16"),
+    "wav": lambda samples, rate: _Raw(wav_header(samples, rate)),
+    "pcm": lambda samples, rate: _Raw(),
 }

@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from engine import End, Pcm, SpeechStream, TimbreError
 from studio.api.errors import ApiError, explain
 from studio.api.metrics import Watch
-from studio.api.responses.audio_output import Render, render
+from studio.api.responses.audio_output import Output, Render, render
 from studio.api.responses.disconnect import left
 from studio.api.responses.encoding import MEDIA_TYPES, Format
 from studio.api.responses.json_text import to_json
@@ -32,8 +32,7 @@ class Delivery:
     """How a response is sent."""
 
     way: Literal["whole", "audio", "sse"]
-    format: Format
-    speed: float = 1.0
+    output: Output
     hold: int = 0  # frames collected before the first piece
 
 
@@ -121,20 +120,20 @@ class Answer(Response):
 
     def _wrapping(self) -> Wrapping:
         kind = Events if self._delivery.way == "sse" else Raw
-        return kind(self._delivery.format)
+        return kind(self._delivery.output.format)
 
     async def _tell_whole(self) -> None:
         pcm = await whole(self._stream)
         if self._left:
             return
-        how = self._delivery
-        body = await anyio.to_thread.run_sync(render, pcm, how.format, how.speed)
-        await self._start(MEDIA_TYPES[how.format], length=len(body))
+        output = self._delivery.output
+        body = await anyio.to_thread.run_sync(render, pcm, output)
+        await self._start(MEDIA_TYPES[output.format], length=len(body))
         await self._body(body, more=False)
 
     async def _tell_pieces(self, wrapping: Wrapping) -> None:
         how = self._delivery
-        async for piece in pieces(self._stream, Render(how.format, how.speed), how.hold):
+        async for piece in pieces(self._stream, Render(how.output), how.hold):
             if not self._started:
                 await self._start(wrapping.media_type)
             await self._body(wrapping.piece(piece))

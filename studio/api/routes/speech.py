@@ -19,9 +19,9 @@ from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import BatchBody, BatchItem, SpeechBody
 from studio.api.errors import UNFORESEEN, ApiError, explain
 from studio.api.rates import address_of
-from studio.api.responses.audio_output import render
+from studio.api.responses.audio_output import Output, render
 from studio.api.responses.disconnect import cancel_on_disconnect
-from studio.api.responses.encoding import MEDIA_TYPES, Format
+from studio.api.responses.encoding import MEDIA_TYPES
 from studio.api.responses.streaming_response import Answer, Delivery, usage, whole
 from studio.api.websocket.ws_session import WsSession
 
@@ -37,7 +37,7 @@ async def speech(body: SpeechBody, context: Shared) -> Any:
     asked = await context.request(body, body.input, live=body.delivery != "whole")
     stream = await context.submit(asked)
     hold = body.initial_codec_chunk_frames
-    delivery = Delivery(body.delivery, body.response_format, body.speed, hold)
+    delivery = Delivery(body.delivery, body.output, hold)
     return Answer(stream, delivery, watch)
 
 
@@ -97,7 +97,7 @@ async def _spoken(context: ApiContext, fields: dict[str, Any]) -> dict[str, Any]
         finally:
             watch.end(stream.end)
     assert stream.end is not None  # read to its end
-    data = await anyio.to_thread.run_sync(_in_base64, pcm, format, item.speed)
+    data = await anyio.to_thread.run_sync(_in_base64, pcm, item.output)
     return {
         "audio_data": data,
         "media_type": MEDIA_TYPES[format],
@@ -107,5 +107,5 @@ async def _spoken(context: ApiContext, fields: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def _in_base64(pcm: Pcm, format: Format, speed: float) -> str:
-    return b64encode(render(pcm, format, speed)).decode()
+def _in_base64(pcm: Pcm, output: Output) -> str:
+    return b64encode(render(pcm, output)).decode()

@@ -18,6 +18,7 @@ from studio.api.bodies.forms import Form, read_form
 from studio.api.bodies.json_body import BoundedJson, check_separators
 from studio.api.bodies.schemas import BlendBody, Numbers
 from studio.api.errors import ApiError
+from studio.api.responses.audio_output import Output
 from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.streaming_response import Answer, Delivery
 from studio.api.voice_resolver import NO_NAMES
@@ -111,7 +112,7 @@ async def preview(name: str, context: Shared) -> Any:
     seed = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], "big")
     watch = context.metrics.watch("whole", "wav")
     stream = await context.submit(SpeechRequest(PREVIEW, voice, seed=seed, live=False))
-    return Answer(stream, Delivery("whole", "wav"), watch)
+    return Answer(stream, Delivery("whole", Output("wav")), watch)
 
 
 @router.post("/v1/audio/embeddings")

@@ -127,7 +127,7 @@ class WsSender:
         await self._tell_done(turn, spoken)
 
     async def _say_part(self, turn: Turn, part: Part, spoken: list[tuple[str, float]]) -> End:
-        render = Render(turn.how.response_format, turn.how.speed)
+        render = Render(turn.how.output)
         watch = self._metrics.watch("socket", turn.how.response_format)
         place = {"utterance_index": turn.index, "sentence_index": len(spoken)}
         sent = told = 0
@@ -156,7 +156,7 @@ class WsSender:
         await self._outlet.error(error, utterance_index=turn.index)
 
     async def _tell_start(self, turn: Turn, part: Part, place: dict[str, int]) -> None:
-        kind = {"format": turn.how.response_format, "sample_rate": SAMPLE_RATE}
+        kind = {"format": turn.how.response_format, "sample_rate": turn.how.sample_rate}
         said = {"sentence_text": part.text, "seed": part.stream.seed}
         await self._outlet.tell("audio.start", **place, **said, **kind)
 

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from engine import SAMPLE_RATE, Engine, Library, Pcm
 from studio.api import ApiSettings, create_api
 from studio.api.compat.captioned_speech import word_times
-from studio.api.responses.encoding import Format
+from studio.api.responses.audio_output import Output
 from studio.api.routes import speech
 from studio.voices.foreign_names import FOREIGN_VOICES
 
@@ -174,10 +174,10 @@ def test_a_batch_item_that_fails_unforeseen_fails_alone(
 ) -> None:
     render = speech.render
 
-    def broken(pcm: Pcm, format: Format, speed: float) -> bytes:
-        if format == "opus":
+    def broken(pcm: Pcm, output: Output) -> bytes:
+        if output.format == "opus":
             raise RuntimeError("the encoder is gone")
-        return render(pcm, format, speed)
+        return render(pcm, output)
 
     monkeypatch.setattr(speech, "render", broken)
     items = [{"input": TEXT, "response_format": format} for format in ("wav", "opus", "wav")]
