@@ -73,6 +73,29 @@ def test_kernels_are_taken_when_they_are_there(
     assert TOLD in caplog.text
 
 
+def test_where_nothing_can_be_kept_kernels_are_compiled_here(
+    compiling: Callable[[str], None], tmp_path: Path
+) -> None:
+    compiling("raise SystemExit(1)")
+    (tmp_path / "file").touch()
+    cache = tmp_path / "file" / "cache"
+    with open_engine([MINI], "cpu", cache=cache, beside=True) as engine:
+        assert isinstance(engine._worker, TorchWorker)
+        assert on_kernels(engine._worker)
+
+
+def test_a_process_whose_turn_has_not_come_takes_no_memory(tmp_path: Path) -> None:
+    code = (
+        "import json, sys\n"
+        "from engine.worker import first_start\n"
+        "def waits(folder):\n"
+        "    raise SystemExit(3 if 'torch' in sys.modules else 0)\n"
+        "first_start.exclusive = waits\n"
+        "first_start.main(json.dumps([sys.argv[1], 'auto', sys.argv[1]]))\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+
+
 def test_without_kernels_the_plain_form_stays(
     compiling: Callable[[str], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from engine import Preset, SpeechRequest, open_engine
+from engine.checkpoints.files import CODEC_FOLDER
 from engine.types import Codes, Pcm
 from engine.worker import worker as worker_module
 from engine.worker.codec.cpu_decoder import CpuDecoder
+from engine.worker.cpu_start import CpuStart
+from engine.worker.loading.start_cache import StartCache
 from engine.worker.talker import cpu_kernels
 from studio.cli.app_context import MINI
 
@@ -65,6 +68,24 @@ def test_the_talker_is_mapped(
 
 def test_a_folder_changes_nothing_in_the_speech(caches: dict[str, tuple[Path, Spoken]]) -> None:
     same(spoken("8bit", None), caches["8bit"][1])
+
+
+def test_weights_that_were_renamed_are_other_weights(tmp_path: Path) -> None:
+    """A folder often holds earlier and later weights beside those that are read."""
+    for each in (tmp_path, tmp_path / CODEC_FOLDER):
+        each.mkdir(exist_ok=True)
+        (each / "config.json").touch()
+        (each / "model.safetensors").write_bytes(b"first")
+        (each / "better.safetensors").write_bytes(b"second")
+    cache = StartCache(tmp_path / "cache")
+    before = CpuStart(cache, tmp_path, "8bit")
+    keys = before._talker_key, before._codec_key
+    for each in (tmp_path, tmp_path / CODEC_FOLDER):
+        (each / "model.safetensors").rename(each / "old.safetensors")
+        (each / "better.safetensors").rename(each / "model.safetensors")
+    after = CpuStart(cache, tmp_path, "8bit")
+    assert after._talker_key != keys[0]
+    assert after._codec_key != keys[1]
 
 
 def test_what_is_damaged_is_made_again(caches: dict[str, tuple[Path, Spoken]]) -> None:

@@ -113,6 +113,16 @@ def test_text_that_is_still_written_reaches_the_replica_that_speaks(pair) -> Non
         stream.append("more")
 
 
+def test_who_leaves_at_once_is_not_spoken_to(pair) -> None:
+    engine, replicas = pair
+    engine.admission_hook = lambda: lambda stream: stream.cancel()
+    stream = engine.submit(HELLO)
+    assert stream.collect().size == 0
+    assert stream.end is not None
+    assert stream.end.reason == "cancelled"
+    assert replicas.asked == []
+
+
 def test_who_leaves_is_spoken_to_no_longer() -> None:
     with cluster(1, SLOW) as (engine, replicas):
         with engine.submit(LONG) as stream:

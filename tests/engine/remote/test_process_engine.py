@@ -296,6 +296,34 @@ def test_a_process_that_stops_is_replaced_and_what_nobody_heard_is_begun_again(
     assert engine._cancelled == set() == set(engine._tries)
 
 
+def made_slowly(
+    begun: Path, go: Path, checkpoints: Mapping[str, Checkpoint]
+) -> FakeEngine:
+    """From the second time on only when it may."""
+    if begun.exists():
+        begun.with_name("again").touch()
+        wait_until(go.exists, seconds=60)
+    begun.touch()
+    return fake(SLOW, {"max_num_seqs": 1}, checkpoints)
+
+
+def test_who_leaves_while_another_process_starts_does_not_come_back(tmp_path: Path) -> None:
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    with closing(ProcessEngine(partial(made_slowly, begun, go))) as engine:
+        heard, left, waiting = (engine.submit(each) for each in (LONG, LONG, HELLO))
+        next(heard)
+        kill(engine)
+        soon((tmp_path / "again").exists)
+        left.cancel()
+        go.touch()
+        assert len(waiting.collect())
+        for _ in left:
+            pass
+        assert left.end is not None
+        assert left.end.reason == "cancelled"
+        assert engine._cancelled == set()
+
+
 def test_a_request_that_ends_each_process_is_given_up(open_engine: Open) -> None:
     engine = open_engine(SLOW, max_num_seqs=1)
     first, second = engine.submit(LONG), engine.submit(HELLO)
@@ -347,6 +375,31 @@ def test_signals_of_a_terminal_are_for_the_server_alone(open_engine: Open) -> No
     assert len(engine.submit(HELLO).collect())
     assert engine.drain(30)
     assert engine._process.wait(30) == 0
+
+
+def tells_and_loads_for_ever(mark: Path, checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
+    mark.with_suffix(".part").write_text(str(os.getpid()))
+    mark.with_suffix(".part").rename(mark)
+    return loads_for_ever(checkpoints)
+
+
+def test_it_ends_with_the_server_also_while_it_loads(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    script = (
+        "import os, sys, threading\n"
+        "from functools import partial\n"
+        "from pathlib import Path\n"
+        "from tests.engine.remote import test_process_engine as own\n"
+        "mark = Path(sys.argv[1])\n"
+        "make = partial(own.tells_and_loads_for_ever, mark)\n"
+        "threading.Thread(target=own.ProcessEngine, args=(make,), daemon=True).start()\n"
+        "own.soon(mark.exists)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    command = [sys.executable, "-c", script, str(mark)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == -9, run.stderr
+    soon(lambda: _gone(int(mark.read_text())))
 
 
 def test_it_ends_with_the_server_however_that_ends() -> None:

@@ -122,6 +122,31 @@ def test_a_file_that_others_may_write_is_refused(
     assert found(cache, arrays) is None
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files")
+def test_what_is_kept_is_believed_whatever_the_umask(
+    cache: StartCache, arrays: dict[str, Tensor]
+) -> None:
+    before = os.umask(0o002)  # that of many desktops, with a group for each user
+    try:
+        cache.keep("some", KEY, arrays)
+        cache.prove(KEY, {"talk": 2})
+    finally:
+        os.umask(before)
+    assert found(cache, arrays) is not None
+    assert cache.proof(KEY) == {"talk": 2}
+
+
+def test_what_was_left_unfinished_is_removed(cache: StartCache, arrays: dict[str, Tensor]) -> None:
+    cache.keep("some", KEY, arrays)
+    left, written = (cache.folder / f".some-{each}.0.part" for each in ("old", "new"))
+    left.touch()
+    written.touch()
+    os.utime(left, (0, 0))
+    cache.keep("some", KEY, arrays)
+    assert not left.exists()
+    assert written.exists()
+
+
 def test_a_folder_that_cannot_be_written_to_keeps_nothing(
     tmp_path: Path, arrays: dict[str, Tensor]
 ) -> None:
@@ -129,6 +154,7 @@ def test_a_folder_that_cannot_be_written_to_keeps_nothing(
     cache = StartCache(tmp_path / "file" / "cache")
     cache.keep("some", KEY, arrays)
     cache.prove(KEY, {"talk": 2})
+    assert not cache.is_writable()
     assert found(cache, arrays) is None
     assert cache.proof(KEY) is None
     assert cache.digest(tmp_path / "file") == cache.digest(tmp_path / "file")
