@@ -296,9 +296,7 @@ def test_a_process_that_stops_is_replaced_and_what_nobody_heard_is_begun_again(
     assert engine._cancelled == set() == set(engine._tries)
 
 
-def made_slowly(
-    begun: Path, go: Path, checkpoints: Mapping[str, Checkpoint]
-) -> FakeEngine:
+def made_slowly(begun: Path, go: Path, checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
     """From the second time on only when it may."""
     if begun.exists():
         begun.with_name("again").touch()
