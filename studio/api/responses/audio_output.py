@@ -69,7 +69,8 @@ class Resampler:
 
     def feed(self, pcm: Pcm, last: bool) -> Pcm:
         sound = self._stream.resample_chunk(pcm.astype(np.float32), last=last)
-        return np.rint(sound).clip(-32768, 32767).astype(np.int16)
+        resampled: Pcm = np.rint(sound).clip(-32768, 32767).astype(np.int16)
+        return resampled
 
 
 def _resampler(sample_rate: int) -> Resampler | None:
