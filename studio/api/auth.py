@@ -83,7 +83,7 @@ class AuthGate:
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
-        scope[IDENTITY] = self._identity(key_of(headers), address_of(scope))
+        scope[IDENTITY] = self._identity(_as_written(key_of(headers)), address_of(scope))
         if scope["path"] != "/metrics":
             self._rates.take(scope[IDENTITY])
         length = headers.get("content-length", "0")
@@ -153,6 +153,14 @@ def key_of(headers: Headers) -> str:
         if each.startswith(SOCKET_KEY):
             return each.removeprefix(SOCKET_KEY)
     return headers.get("xi-api-key", "")
+
+
+def _as_written(key: str) -> str:
+    """A key of other letters than ASCII, which programs send in UTF-8, or in Latin 1 as it is."""
+    try:
+        return key.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return key
 
 
 def _no_key() -> ApiError:

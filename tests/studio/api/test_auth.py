@@ -46,6 +46,13 @@ def test_only_a_valid_key_gets_in(engine: Engine, library: Library) -> None:
     assert client.get("/ready").status_code == 200
 
 
+def test_a_key_of_any_letters_gets_in(engine: Engine, library: Library) -> None:
+    client = client_with(engine, library, keys=("schlüssel",))
+    sent = {"authorization": "Bearer schlüssel".encode()}
+    answer = client.get("/v1/models", headers=sent)  # type: ignore[arg-type]
+    assert answer.status_code == 200
+
+
 def test_a_socket_needs_the_key_too(engine: Engine, library: Library) -> None:
     client = client_with(engine, library, keys=("first-key",))
     path = "/v1/audio/speech/stream"
