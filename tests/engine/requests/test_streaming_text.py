@@ -10,12 +10,14 @@ import pytest
 
 from engine import EngineSettings, InvalidText, Preset, SpeechRequest
 from engine.plan import Frame, Prompt, ReferencePrompt, ResolvedSampling, StepResult
+from engine.requests.input_processor import InputProcessor
 from engine.requests.sequence import Sequence, TextPiece
 from engine.requests.streaming_text import StreamingText
 from engine.scheduler.scheduler import Scheduler
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.testing.fake_engine import VirtualClock
 from engine.text.sentences import letters
+from engine.text.spoken_form import SpokenForm, spoken_form
 from engine.types import FRAME_SAMPLES
 
 SLOW = Costs(step=0.01)
@@ -213,3 +215,28 @@ def test_text_of_the_next_group_gives_this_one_no_more_frames(depth: int):
             stream.append("and " if number % 8 else "so on. ")
     assert fake.stats().failed_steps == 0
     fake.close()
+
+
+@pytest.mark.parametrize("size", [1, 4, 9])
+def test_open_text_is_spelled_out_like_the_whole(size: int) -> None:
+    text = "Capt. Ann paid £3.50 at 10:00 a.m. Then the 21st-century clock of Louis XIV fell."
+    sent: list[TextPiece] = []
+    checkpoint = FakeCheckpoint()
+    stream = StreamingText(checkpoint, 1000, 1000, 4000, SpokenForm())
+    sent.append(stream.first(""))
+    stream.connect(sent.append)
+    for at in range(0, len(text), size):
+        stream.append(text[at : at + size])
+    stream.close()
+    assert tuple(each for piece in sent for each in piece.ids) == checkpoint.text_ids(
+        spoken_form(text)
+    )
+
+
+@pytest.mark.parametrize("spell_out", [True, False])
+def test_what_is_written_can_be_kept(spell_out: bool) -> None:
+    checkpoint = FakeCheckpoint(fake_capabilities(spoken_form=True))
+    processor = InputProcessor({"fake": checkpoint}, EngineSettings(), lambda: 0.0)
+    sequence = processor.process(request("Pay $5.", spell_out=spell_out)).sequence
+    said = "Pay five dollars." if spell_out else "Pay $5."
+    assert sequence.prompt.text_ids == checkpoint.text_ids(said)
