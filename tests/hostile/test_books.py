@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import InvalidText
-from studio.imports import archives, pdf
+from studio.imports import archives
 from studio.scripts import Script
 from tests.hostile.bounds import Worst
 from tests.studio.imports import book_makers as makers
@@ -51,7 +51,7 @@ def test_a_zip_bomb_is_not_expanded() -> None:
         ("a.epub", makers.epub({"a.xhtml": ""}, {"OEBPS/a.xhtml": zeros.decode("latin-1")})),
         ("a.docx", makers.zipped({"word/document.xml": zeros})),
     ):
-        with worst.measured(), pytest.raises(InvalidText, match=r"too large|damaged"):
+        with worst.measured(), pytest.raises(InvalidText, match=r"too large|damaged|longer than"):
             script_of_file(name, data)
     worst.tell()
 
@@ -99,12 +99,6 @@ def test_paths_out_of_a_book_lead_nowhere() -> None:
     )
     with pytest.raises(InvalidText, match="nothing to speak"):
         script_of_file("a.epub", makers.epub({}, {"OEBPS/book.opf": package}))
-
-
-def test_a_pdf_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pdf, "SECONDS", 0)
-    with pytest.raises(InvalidText, match=r"too long|damaged"):
-        script_of_file("a.pdf", makers.pdf([["Hello."]]))
 
 
 def test_a_pdf_whose_pages_go_in_circles_ends() -> None:
