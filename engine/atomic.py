@@ -23,11 +23,14 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @contextmanager
-def atomic_replace(target: Path) -> Iterator[Path]:
-    """A new empty file beside `target`, renamed to it when the block ends without an exception."""
+def atomic_replace(target: Path, mode: int = 0o666) -> Iterator[Path]:
+    """A new empty file beside `target`, renamed to it when the block ends without an exception.
+
+    `mode`: its permissions, less the umask.
+    """
     part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}{PARTIAL_SUFFIX}")
     with explain_write_errors(target):
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield part
         with explain_write_errors(target):
@@ -39,9 +42,9 @@ def atomic_replace(target: Path) -> Iterator[Path]:
             part.unlink()
 
 
-def write_atomic(target: Path, data: bytes) -> None:
+def write_atomic(target: Path, data: bytes, mode: int = 0o666) -> None:
     """Write a file atomically."""
-    with atomic_replace(target) as part, explain_write_errors(target):
+    with atomic_replace(target, mode) as part, explain_write_errors(target):
         part.write_bytes(data)
 
 

@@ -134,8 +134,8 @@ class ClusterEngine(BaseEngine):
         )
         handles = Handles(partial(self._call_soon, self._cancel, relay), text or None)
         stream = SpeechStream(output, sequence, handles, self.postprocess)
+        self._call_soon(self._start, relay)  # before anybody can cancel it
         on_admitted(stream)
-        self._call_soon(self._start, relay)
         return stream
 
     def clone(self, audio: Waveform, transcript: str = "", model: str | None = None) -> Clone:

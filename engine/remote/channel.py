@@ -8,7 +8,6 @@ from the same files: nothing that came from outside is unpickled.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
@@ -115,6 +114,7 @@ class Channel:
 
     def __init__(self, handle: int) -> None:
         self._connection = Connection(handle)
+        self.gone = False  # the other side, as a message to it has shown
         self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
         self._writer = Thread(target=self._write, name="timbre-channel", daemon=True)
         self._writer.start()
@@ -139,6 +139,8 @@ class Channel:
         self._connection.close()
 
     def _write(self) -> None:
-        with suppress(OSError):
+        try:
             while message := self._outgoing.get():
                 self._connection.send_bytes(message)
+        except OSError:
+            self.gone = True

@@ -124,6 +124,8 @@ class EngineHost:
             if report != last or silent >= BEAT_SECONDS:
                 self.channel.post(report)
                 last, silent = report, 0.0
+            if self.channel.gone and not hasattr(self, "engine"):
+                os._exit(1)  # loading, a download included, would go on for nobody
             self._left.wait(REPORT_SECONDS)
             silent += REPORT_SECONDS
 

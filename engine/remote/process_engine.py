@@ -339,8 +339,10 @@ class ProcessEngine(LocalEngine):
     def _begin_again(self) -> None:
         """Give the requests that nobody has heard to the new process, with all of their text."""
         with self._text:
-            for sequence in tuple(self._sequences.values()):
+            for id, sequence in tuple(self._sequences.items()):
                 self._channel.post(Begin(sequence))
+                if id in self._cancelled:  # while no process could be told
+                    self._channel.post(Cancel(id))
 
     # Calls into the process.
 

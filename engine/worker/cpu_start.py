@@ -27,6 +27,7 @@ from engine.worker.loading.model_loader import (
 from engine.worker.loading.packed_file import form_of
 from engine.worker.loading.packed_talker import packed_arrays, packed_forms
 from engine.worker.loading.start_cache import StartCache
+from engine.worker.loading.weight_loader import weight_files
 
 PACKING = 1  # another number for another form of the arrays
 
@@ -53,20 +54,28 @@ class CpuStart:
 
     @cached_property
     def _talker_key(self) -> str:
-        digest = self._cache.digest(
-            self._folder / "config.json", *sorted(self._folder.glob("*.safetensors"))
+        return json.dumps(
+            ["talker", PACKING, self._weights, _machine(), self._digest(self._folder)]
         )
-        return json.dumps(["talker", PACKING, self._weights, _machine(), digest])
 
     @cached_property
     def _codec_key(self) -> str:
-        folder = self._folder / CODEC_FOLDER
-        paths = folder / "config.json", *sorted(folder.glob("*.safetensors"))
-        return json.dumps(["codec", PACKING, _machine(), self._cache.digest(*paths)])
+        digest = self._digest(self._folder / CODEC_FOLDER)
+        return json.dumps(["codec", PACKING, _machine(), digest])
+
+    def _digest(self, folder: Path) -> str:
+        return self._cache.digest(folder / "config.json", *weight_files(folder))
 
     def begin(self) -> Popen[str]:
         """A process that makes and keeps what later starts map."""
         return first_start.begin(self._folder, self._weights, self._cache.folder)
+
+    def keeps(self) -> bool:
+        """Whether a process can keep kernels, and what is known of them, for this one."""
+        from engine.worker.kernels.cpu import predictor
+        from engine.worker.kernels.cpu.compiler import can_be_kept
+
+        return self._cache.is_writable() and can_be_kept(predictor.predict)
 
     def compiled(self, threads: int) -> bool:
         """Whether kernels of this processor were kept, by an earlier start or with other

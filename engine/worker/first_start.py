@@ -38,21 +38,24 @@ def begin(folder: Path, weights: str, cache: Path) -> subprocess.Popen[str]:
 
 def main(told: str) -> None:
     """Load a model as a worker does, once at a time on this machine, and end."""
-    from engine.checkpoints.checkpoint import LocalCheckpoint
-    from engine.worker.worker import TorchWorker, WorkerSettings
-
     folder, weights, cache = json.loads(told)
     if hasattr(os, "nice"):
         with suppress(OSError):
             os.nice(KINDNESS)
     Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)  # whose lock is taken
-    checkpoint = LocalCheckpoint(Path(folder), MAX_POSITIONS, NAME)
-    settings = WorkerSettings(
-        1, MAX_POSITIONS, "cpu", weights=weights, cache=Path(cache), fast=True
-    )
     with exclusive(Path(cache)):
-        worker = TorchWorker({NAME: checkpoint}, settings)
-        try:
-            worker.load(NAME)
-        finally:
-            worker.close()
+        _load(Path(folder), weights, Path(cache))
+
+
+def _load(folder: Path, weights: str, cache: Path) -> None:
+    # imported by the one whose turn it is: many commands may have begun one each
+    from engine.checkpoints.checkpoint import LocalCheckpoint
+    from engine.worker.worker import TorchWorker, WorkerSettings
+
+    checkpoint = LocalCheckpoint(folder, MAX_POSITIONS, NAME)
+    settings = WorkerSettings(1, MAX_POSITIONS, "cpu", weights=weights, cache=cache, fast=True)
+    worker = TorchWorker({NAME: checkpoint}, settings)
+    try:
+        worker.load(NAME)
+    finally:
+        worker.close()

@@ -371,7 +371,9 @@ class TorchWorker:
     def _waits(self, start: CpuStart | None) -> bool:
         """Whether kernels are still to be compiled, by another process."""
         threads = step_threads(self._cores, LARGE_WEIGHTS)
-        return self._settings.compiles_beside and start is not None and not start.compiled(threads)
+        if not self._settings.compiles_beside or start is None:
+            return False
+        return start.keeps() and not start.compiled(threads)
 
     def _compile_beside(self, talker: str) -> None:
         start = self._cpu_start(talker)

@@ -49,11 +49,11 @@ def form_of(tensor: Tensor) -> Form:
     return Form(tensor.dtype, tuple(tensor.shape))
 
 
-def write_arrays(target: Path, key: str, arrays: Mapping[str, Tensor]) -> None:
+def write_arrays(target: Path, key: str, arrays: Mapping[str, Tensor], mode: int = 0o666) -> None:
     """Write arrays in their order. `key` says what they are of; a reader names the same one."""
     forms = {name: form_of(each) for name, each in arrays.items()}
     body = hashlib.sha256()
-    with atomic_replace(target) as part, part.open("r+b") as file:
+    with atomic_replace(target, mode) as part, part.open("r+b") as file:
         file.seek(HEAD)
         for (_, start, _), tensor in zip(_places(forms), arrays.values(), strict=True):
             gap = b"\0" * (start - file.tell())

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import stat
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -20,13 +21,15 @@ from typing import Any
 
 from torch import Tensor
 
-from engine.atomic import write_atomic
+from engine.atomic import PARTIAL_SUFFIX, write_atomic
 from engine.checkpoints.files import open_regular
 from engine.errors import TimbreError
 from engine.worker.loading.packed_file import DamagedFile, Forms, map_arrays, write_arrays
 
 LARGEST_NOTE = 1 << 16  # bytes
 MOST_THREADS = 1024
+OWN = 0o644  # permissions: with the umask of many desktops a group could write, too
+STALE_SECONDS = 3600  # after which nobody writes an unfinished file any more
 _PIECE = 1 << 20
 
 log = logging.getLogger("timbre")
@@ -78,7 +81,8 @@ class StartCache:
         path = self._packed(kind, key)
         with suppress(TimbreError, OSError):
             self._make_folder()
-            write_arrays(path, key, arrays)
+            self._clear(kind)
+            write_arrays(path, key, arrays, OWN)
             self._write(f"checked-{_identity(path, path.lstat())}", {"checked": True})
 
     def proof(self, key: str) -> dict[str, int] | None:
@@ -113,7 +117,20 @@ class StartCache:
     def _write(self, name: str, note: Mapping[str, Any]) -> None:
         with suppress(TimbreError, OSError):
             self._make_folder()
-            write_atomic(self.folder / f"{name}.json", json.dumps(note).encode())
+            write_atomic(self.folder / f"{name}.json", json.dumps(note).encode(), OWN)
+
+    def is_writable(self) -> bool:
+        """Whether anything can be kept."""
+        with suppress(OSError):
+            self._make_folder()
+        return os.access(self.folder, os.W_OK | os.X_OK)
+
+    def _clear(self, kind: str) -> None:
+        """Remove what processes left unfinished that were ended while they wrote."""
+        for part in self.folder.glob(f".{kind}-*{PARTIAL_SUFFIX}"):
+            with suppress(OSError):
+                if part.lstat().st_mtime < time.time() - STALE_SECONDS:
+                    part.unlink()
 
     def _make_folder(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -245,7 +245,7 @@ def _open_tensors(folder: Path) -> Iterator[dict[str, _Stored]]:
     """Every tensor of the folder by name, while its files are open."""
     found: dict[str, _Stored] = {}
     with ExitStack() as stack:
-        for path in _files(folder):
+        for path in weight_files(folder):
             with open_regular(path):  # safetensors would wait for a pipe
                 pass
             try:
@@ -272,7 +272,8 @@ def _without_prefix(folder: Path, stored: dict[str, _Stored]) -> dict[str, _Stor
     return {name.removeprefix(PREFIX): each for name, each in wrapped.items()} | plain
 
 
-def _files(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
+    """Those that are read, in their order; others may lie beside them."""
     if (folder / SINGLE).is_file():
         return [folder / SINGLE]
     if (folder / INDEX).is_file():

@@ -57,6 +57,11 @@ PROGRESS = Progress()
 register("numba:compile", PROGRESS)
 
 
+def can_be_kept(kernel: Any) -> bool:
+    """Whether numba has found a folder for it."""
+    return hasattr(getattr(kernel, "_cache", None), "_cache_file")
+
+
 def is_kept(kernel: Any) -> bool:
     """Whether numba has kept some form of a kernel for this processor."""
     try:
