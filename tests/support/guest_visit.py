@@ -47,7 +47,7 @@ def served(own: StudioSettings, engine: FakeEngine) -> str:
 def visit(data: Path) -> dict[str, Any]:
     with FakeEngine() as engine:
         url = served(StudioSettings(data=data, guests=True), engine)
-        anna, ben, again = (_browser(url, mark) for mark in ("anna's", "ben's", "anna's"))
+        anna, ben, again = (_browser(url, mark) for mark in ("of-anna", "of-ben", "of-anna"))
         bare = [Client(url, verbose=False) for _ in range(2)]
         for client, name in ((anna, "Anna"), (ben, "Ben"), (bare[0], "Nobody")):
             client.predict(name=name, blend="ryan(1)+vivian(1)", api_name="/blend")
