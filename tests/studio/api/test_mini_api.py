@@ -32,7 +32,7 @@ TEXT = "The night train was late again."
 FRAMES = 30
 FORMATS = ["mp3", "opus", "flac", "wav", "pcm"]
 PADDING = 0.08  # seconds that an encoder may put around speech
-READY = 90  # seconds
+READY = 300  # seconds: kernels may be compiled meanwhile, by several tests at once
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_curl_speaks(url: str, tmp_path: Path) -> None:
     file = tmp_path / "train.mp3"
     body = f'{{"input": "{TEXT}", "voice": "alloy", "max_new_tokens": {FRAMES}}}'
     line = ["curl", "-fsS", f"{url}/v1/audio/speech", "-H", "Content-Type: application/json"]
-    subprocess.run([*line, "-d", body, "-o", str(file)], check=True, timeout=60)
+    subprocess.run([*line, "-d", body, "-o", str(file)], check=True, timeout=300)
     assert 0 < soundfile.info(file).duration <= FRAMES * 0.08 + PADDING
 
 
