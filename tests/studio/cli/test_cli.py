@@ -42,7 +42,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     asked: list[Sequence[str]] = []
 
     def fake_open(
-        models: Sequence[str], *_: Any, weights: str, cache: Path, **changes: Any
+        models: Sequence[str], *_: Any, weights: str, cache: Path, beside: bool, **changes: Any
     ) -> FakeEngine:
         asked.append(models)
         return FakeEngine(settings=EngineSettings(**{"max_num_seqs": 2, **changes}))

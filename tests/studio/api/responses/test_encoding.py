@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, Engine, Pcm, Preset, SpeechRequest
-from studio.api.responses.audio_output import Render, render
+from studio.api.responses.audio_output import Output, Render, render
 from studio.api.responses.encoding import MEDIA_TYPES, Format, encode, open_encoder, wav_header
 from studio.api.responses.streaming_response import pieces
 from studio.time_stretch import Stretch, stretch
@@ -51,7 +51,7 @@ def read(data: bytes) -> np.ndarray:
 def test_no_stream_waits_while_another_is_encoded(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, format: Format, speed: float
 ) -> None:
-    render, threads = Render(format, speed), set[int]()
+    render, threads = Render(Output(format, speed)), set[int]()
     feed = render.feed
 
     def watched(pcm: Pcm) -> bytes:
@@ -152,7 +152,7 @@ def test_speed_keeps_the_pitch_and_the_level(speed: float, hertz: float) -> None
 
 def test_speed_one_changes_nothing() -> None:
     pcm = tone(0.3)
-    assert render(pcm, "pcm", 1.0) == pcm.tobytes()
-    piecewise = Render("pcm", 1.0)
+    assert render(pcm, Output("pcm")) == pcm.tobytes()
+    piecewise = Render(Output("pcm"))
     assert piecewise.feed(pcm) + piecewise.finish() == pcm.tobytes()
     assert piecewise.samples == len(pcm)
