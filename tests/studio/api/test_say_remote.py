@@ -70,7 +70,7 @@ def reference(tmp_path: Path) -> Path:
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command without --server has a fake engine of its own."""
 
-    def opened(models: Sequence[str], *_: Any, weights: str, cache: Path) -> FakeEngine:
+    def opened(models: Sequence[str], *_: Any, **changes: Any) -> FakeEngine:
         return FakeEngine()
 
     checkpoint = fake_capabilities()
