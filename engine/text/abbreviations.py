@@ -39,7 +39,8 @@ _PHRASES = {
     "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
     "etc.": "et cetera", "vs.": "versus", "vs": "versus", "approx.": "approximately",
     "dept.": "department", "est.": "established", "cf.": "compare", "viz.": "namely",
-    "et al.": "and others", "approx": "approximately",
+    "et al.": "and others", "approx": "approximately", "y/y": "year on year",
+    "yoy": "year on year", "messrs.": "messieurs",
     "n/a": "not applicable", "a.k.a.": "also known as", "aka": "also known as", "govt.":
     "government", "misc.": "miscellaneous", "w/o": "without", "w/out": "without",
     "c/o": "care of", "n.b.": "note well", "b/c": "because", "ww2": "World War two", "ww1": "World War one", "wwii": "World War two",  # noqa: E501
@@ -75,8 +76,9 @@ _RULERS = frozenset(
 )
 _ROMAN = re.compile(
     rf"\b((?:(?:King|Queen|Pope|Emperor|Empress|Tsar|Czar|Prince|Sultan|Pharaoh)\s)?(?:[A-Z][a-z]{{1,20}}|(?i:{_COUNTED})))\.?\s"
-    r"(?=[IVXL]{1,8}\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{0,3}))(?!\w|['’](?!s\b))(\sof\b|\swas\b|\shad\b|[,.;:!?)])?"
+    r"(?=[IVXL]{1,8}\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{0,3}))(?!\w|['’](?!s\b))(\s(?:of|was|had|ruled|reigned|died|became)\b|[,.;:!?)])?"
 )
+_NTH = re.compile(r"(?<=[Tt]he )(X{1,3}(?:IX|IV|V?I{0,3})|VI{2,3})(?=\s[A-Z][a-z]{3,})")
 _CENTURY = re.compile(r"(?<!\w)([XVI]{1,5})(?:th)?(?=\s[Cc]entur(?:y|ies)\b)")
 _ROMAN_YEAR = re.compile(
     r"(?<!\w)(?=[MDCLXVI]{5,12}\b)M{1,2}(?:CM|CD|D?C{0,3})"
@@ -104,6 +106,9 @@ _PHRASE = re.compile(
 )
 _WITH = re.compile(r"(?<!\w)w/(?:\s|(?=\w\w))(?=\w)")
 _VERSUS = re.compile(r"(?:^|(?<=\s))v\.? (?=[A-Z])")
+_SHOUTED_TITLE = re.compile(r"(?<!\w)(?:MR|MRS|MS|DR|PROF|CAPT|LT|SGT|REV|ST)\.(?=\s[A-Z]{2})")
+_SHOUTED_NAME = re.compile(r"\b[A-Z]{3,12}(?=\s(?=[IVXL]{1,8}\b)(?!I\s))")
+_EXTENSION = re.compile(r"(?<!\w)[Ee]xt\.\s?(?=[0-9])")
 _DOTTED = re.compile(
     r"(?<![\w.])(?:Ph\.?D|B\.?Sc|M\.?Sc|Ed\.?D|LL\.?[BMD])(?:s\b|\b\.?)|(?<![\w.])(?:[A-Za-z]\.){2,8}(?:s\b)?(?!\w)"
 )
@@ -126,6 +131,9 @@ def abbreviations(text: str, before: str) -> str:
     """The text with its abbreviations and Roman numerals written out. `before`: to its left."""
     if text.startswith("no. ") and text[4:5].islower() and _DETERMINER.search(before):
         text = f"number{text[3:]}"
+    text = _SHOUTED_TITLE.sub(lambda match: match[0].capitalize(), text)
+    text = _SHOUTED_NAME.sub(_say_shouted_name, text)
+    text = _EXTENSION.sub("extension ", text)
     text = _PHRASE.sub(_say_phrase, text)
     text = _WITH.sub("with ", text)
     text = _NUMBERED.sub(_say_numbered, text)
@@ -135,6 +143,7 @@ def abbreviations(text: str, before: str) -> str:
     text = _AFTER.sub(_say_after, text)
     text = _VERSUS.sub("versus ", text)
     text = _CENTURY.sub(lambda m: ordinal(str(_roman_value(m[1]))), text)
+    text = _NTH.sub(lambda m: m[0] if len(m[1]) < 2 else ordinal(str(_roman_value(m[1]))), text)
     text = _ROMAN_YEAR.sub(lambda m: year(str(_roman_value(m[0]))), text)
     return _ROMAN.sub(_say_roman, text)
 
@@ -216,6 +225,12 @@ def _say_dotted(match: re.Match[str]) -> str:
     said = letter_names(match[0].rstrip("s")) + ("s" if match[0].endswith("s") else "")
     ends = match[0].endswith(".") and ends_sentence(match.string[match.end() :])
     return f"{said}." if ends else said
+
+
+def _say_shouted_name(match: re.Match[str]) -> str:
+    """ "GEORGE VI", "CHAPTER IV": as small letters, so that the numeral is seen."""
+    name = match[0].capitalize()
+    return name if name in _RULERS or _COUNT.match(name) else match[0]
 
 
 def _say_roman(match: re.Match[str]) -> str:

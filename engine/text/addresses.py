@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from engine.text.letters import LETTERED, WORDS, letter_names, pronounceable, say_capitals
-from engine.text.number_words import cardinal, number, spelled
+from engine.text.number_words import cardinal, number, spelled, year
 
 _MARKS = {
     ".": "dot", "/": "slash", "-": "dash", "_": "underscore", "?": "question mark", "=": "equals",
@@ -64,6 +64,11 @@ _PHONE = re.compile(
     r"(?<![\w.,])(?:\+[0-9]{1,3}[\s.-]?)?(?:\([0-9]{1,5}\)[\s.-]?)?[0-9]{1,6}(?:[\s.-][0-9]{2,8}){0,5}"
     r"(?![\w]|[.,/-][0-9])"
 )
+_ZIP = re.compile(
+    r"(?<=\b(?:AL|AK|AZ|AR|CA|CO|CT|DE|DC|FL|GA|HI|ID|IL|IN|IA|KS|KY|LA|ME|MD|MA|MI|MN|MS|MO|MT|NE|"
+    r"NV|NH|NJ|NM|NY|NC|ND|OH|OK|OR|PA|RI|SC|SD|TN|TX|UT|VT|VA|WA|WV|WI|WY) )"
+    r"[0-9]{5}(?:-[0-9]{4})?(?![\w-]|[.,][0-9])"
+)
 _GROUPS = re.compile(r"(?<![\w.,])[0-9]{1,13}(?:-[0-9]{1,13}){2,7}(?:-[Xx])?(?![\w-])")
 _MIXED = re.compile(
     r"(?<![\w.,@-])(?=[A-Za-z0-9-]{0,20}[A-Za-z])(?=[A-Za-z-]{0,20}[0-9])[A-Za-z0-9]{1,20}(?:-[A-Za-z0-9]{1,20}){0,3}(?![\w@])"
@@ -80,7 +85,10 @@ _PLUS = re.compile(r"(?<!\w)([A-Z])(\+{1,2}|#)(?!\w)")
 _MINUS = re.compile(r"(?<![\w-])([A-DFO])[-−](?=[,.;:!?)]|\s[a-z]|$)")
 _EITHER = re.compile(r"(?<![\w/.])([A-Za-z])/([A-Za-z])(?![\w/])")
 _LETTERS = re.compile(r"(?<![\w-])([A-Z])([-–])([A-Z])(?![\w-])")
-_AND = re.compile(r"(?<!\w)([A-Z]{1,3})&([A-Z]{1,3})(?!\w)")
+_TO = re.compile(r"(?<![\w-])([A-Z])-to-([A-Z])(?![\w-])")
+_FISCAL = re.compile(r"(?<!\w)FY\s?((?:19|20)[0-9]{2})(?!\w)")
+_AND = re.compile(r"(?<!\w)([A-Z]{1,3})&([A-Z]{1,3})(s?)(?!\w)")
+_DOT_NAME = re.compile(rf"(?<![\w.])\.(?=(?:NET|com|org|net|edu|gov|io|ai|{_FILES})(?!\w))")
 
 
 def addresses(text: str) -> str:
@@ -100,6 +108,7 @@ def codes(text: str, before: str) -> str:
     text = _THOUSANDS.sub(lambda match: match[0].replace(".", ""), text)
     text = _ADDRESS.sub(_say_ip, text)
     text = _VERSION.sub(lambda match: _say_version(match, before), text)
+    text = _ZIP.sub(lambda m: ", ".join(spelled(each, "oh") for each in m[0].split("-")), text)
     text = _GROUPS.sub(_say_groups, text)
     text = _PHONE.sub(lambda match: _say_phone(match, before), text)
     return _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text)
@@ -111,9 +120,12 @@ def mixed_words(text: str) -> str:
     text = _CHESS.sub(_say_chess, text)
     text = _PLUS.sub(_say_plus, text)
     text = _MINUS.sub(lambda m: f"{letter_names(m[1])} minus", text)
+    text = _TO.sub(lambda m: f"{letter_names(m[1])} to {letter_names(m[2])}", text)
     text = _LETTERS.sub(_say_letters, text)
+    text = _FISCAL.sub(lambda m: f"fiscal year {year(m[1])}", text)
     text = _EITHER.sub(lambda m: f"{letter_names(m[1])} {letter_names(m[2])}", text)
-    text = _AND.sub(lambda m: f"{letter_names(m[1])} and {letter_names(m[2])}", text)
+    text = _AND.sub(lambda m: f"{letter_names(m[1])} and {letter_names(m[2])}{m[3]}", text)
+    text = _DOT_NAME.sub("dot ", text)
     text = _MIXED.sub(lambda match: _say_mixed(match[0]), text)
     return _CAMEL.sub(lambda match: _say_camel(match[0]), text)
 

@@ -45,6 +45,7 @@ _SHORT_DECADE = re.compile(r"(?<!\w)(['’‘]?)([1-9]0)['’]?s(?!\w)")
 _DECADE_BEFORE = re.compile(
     r"\b(?:the|his|her|our|their|my|your|early|mid|late)[\s-]$", re.IGNORECASE
 )
+_AGES = re.compile(r"(?<=[a-z]-)([0-9]{1,2})s(?!\w)")  # "under-16s"
 _SHORT_YEAR = re.compile(r"(?<=\s)['’‘]([0-9]{2})(?!\w)")
 _HALF = r"(?:\s?([AaPp])(?:\.\s?[Mm]\.?|[Mm])(?!\w))"
 _CLOCK = re.compile(
@@ -61,6 +62,27 @@ _SPAN = re.compile(
 _VERSES = re.compile(
     r"(?<![\w.,:/-])([0-9]{1,3}):([0-9]{1,3})\s?[-–]\s?(?=[0-9]{1,3}(?![\w:-]|[.,][0-9]))"
 )
+_BOOKS = (
+    "Genesis|Exodus|Leviticus|Numbers|Deuteronomy|Joshua|Judges|Ruth|Samuel|Kings|Chronicles|Ezra|"
+    "Nehemiah|Esther|Job|Psalms?|Proverbs|Ecclesiastes|Isaiah|Jeremiah|Ezekiel|Daniel|Hosea|Joel|"
+    "Amos|Obadiah|Jonah|Micah|Habakkuk|Malachi|Matthew|Mark|Luke|John|Acts|Romans|Corinthians|"
+    "Galatians|Ephesians|Philippians|Colossians|Thessalonians|Timothy|Titus|Hebrews|James|Peter|"
+    "Jude|Revelation|Quran|Surah"
+)
+_VERSE = re.compile(rf"\b({_BOOKS})\s([0-9]{{1,3}}):([1-9][0-9]{{0,2}})(?![\w:])")
+_MILITARY = re.compile(
+    r"(?<![\w.,:/-])(0[0-9]|1[0-9]|2[0-3])([0-5][0-9])\s?(?:hrs?\b(?:\.(?=\s[a-z]))?|hours\b)"
+)
+_ON_SLASHED = re.compile(
+    r"(?<=\b[Oo]n )(0?[1-9]|1[0-2])/(0?[1-9]|[12][0-9]|3[01])(?![\w/]|[.,][0-9]|\sof\b)"
+)
+_BY_SLASHED = re.compile(  # "by 1/2" may be a half
+    r"(?:(?<=\bby )|(?<=\b[Dd]ue )|(?<=ntil )|(?<=efore )|(?<=fter )|(?<=ince ))"
+    r"(0?[1-9]|1[0-2])/(1[3-9]|2[0-9]|3[01])(?![\w/]|[.,][0-9]|\sof\b)"
+)
+_SINCE = re.compile(
+    rf"\b([Ff]rom|[Bb]etween)\s({_YEAR})\s(to|until|and)\s(?=['’][0-9]{{2}}\b|{_YEAR}\b)"
+)
 _COUNT_AFTER = re.compile(r"\s[a-z]")
 _DURATION = re.compile(r"(?<![\w.,])([0-9]{1,3})h\s?([0-5]?[0-9])(?:m|min)?(?!\w)")
 _ERA = re.compile(r"(?<![\w.,])([0-9]{1,5})\s?(BCE|BC|AD|CE|B\.C\.E\.|B\.C\.|A\.D\.|C\.E\.)(?!\w)")
@@ -71,6 +93,9 @@ def dates(text: str) -> str:
     """Dates, days of the week, decades and eras."""
     text = _ISO.sub(_say_iso, text)
     text = _SLASHED.sub(_say_slashed, text)
+    for slashed in (_ON_SLASHED, _BY_SLASHED):
+        text = slashed.sub(lambda m: f"{MONTHS[int(m[1]) - 1]} {ordinal(m[2])}", text)
+    text = _SINCE.sub(lambda m: f"{m[1]} {year(m[2])} {m[3]} ", text)
     text = _WEEKDAYS.sub(lambda m: f"{_weekday(m[1])} to {_weekday(m[2])}", text)
     text = _WEEKDAY.sub(_say_weekday, text)
     text = _DAY_MONTH.sub(_say_day_month, text)
@@ -80,6 +105,7 @@ def dates(text: str) -> str:
     text = _ERA.sub(_say_era, text)
     text = _ERA_FIRST.sub(lambda m: f"{letter_names('ad')} {cardinal(m[1])}", text)
     text = _DECADE.sub(lambda m: decade(m[1]) + (f" to {decade(m[2])}" if m[2] else ""), text)
+    text = _AGES.sub(lambda m: decade(m[1]), text)
     text = _SHORT_DECADE.sub(_say_short_decade, text)
     return _SHORT_YEAR.sub(
         lambda m: spelled(m[1], "oh") if m[1][0] == "0" else cardinal(m[1]), text
@@ -95,6 +121,8 @@ def _say_short_decade(match: re.Match[str]) -> str:
 def times(text: str) -> str:
     """Times of day and durations."""
     text = _VERSES.sub(_say_verses, text)
+    text = _VERSE.sub(lambda m: f"{m[1]} {cardinal(m[2])} {cardinal(m[3])}", text)
+    text = _MILITARY.sub(_say_military, text)
     text = _HOURS.sub(lambda m: f"{_clock(m[1], m[2][1:], '', True)} to ", text)
     text = _SPAN.sub(" to ", text)
     text = _CLOCK.sub(_say_clock, text)
@@ -110,6 +138,14 @@ def _say_verses(match: re.Match[str]) -> str:
     if verse == "00":
         return match[0]
     return f"{cardinal(chapter)} {zero}{cardinal(verse)} to "
+
+
+def _say_military(match: re.Match[str]) -> str:
+    """ "0630 hrs" -> "oh six thirty hours"."""
+    hour, minute = match.groups()
+    late = cardinal(minute) if minute[0] != "0" else f"oh {cardinal(minute)}"
+    said = f"{'oh ' if hour[0] == '0' else ''}{cardinal(hour)}"
+    return f"{said} {'hundred' if minute == '00' else late} hours"
 
 
 def _month(written: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from engine.text.letters import letter_names
 from engine.text.number_words import cardinal, number, ordinal, spelled, year
 
 NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,6}(?:\.[0-9]{1,20})?|[0-9]{1,60}(?:\.[0-9]{1,20})?|\.[0-9]{1,20})"  # noqa: E501
@@ -54,7 +55,9 @@ _UNITS = {
     "rpm": "R P M", "bpm": "B P M", "fps": "F P S", "dpi": "D P I", "px": "pixel", "ha": "hectare",
     "MP": "megapixel", "mpg": "mile per gallon", "cc": "C C", "ct": "carat", "N": "newton",
     "yr": "year", "yrs": "year", "mo": "month", "wk": "week", "wks": "week", "Ω": "ohm",
-    "kΩ": "kilohm", "tsp": "teaspoon", "tbsp": "tablespoon", "ppm": "P P M",
+    "kΩ": "kilohm", "tsp": "teaspoon", "tbsp": "tablespoon", "ppm": "P P M", "kr": "krona",
+    "kt": "knot", "kts": "knot", "mmHg": "millimeter of mercury",
+    "zł": "zloty", "tsps": "teaspoon", "tbsps": "tablespoon",
 }  # fmt: skip
 _POWERS = {"²": "square", "2": "square", "^2": "square", "³": "cubic", "3": "cubic", "^3": "cubic"}
 _LENGTHS = ("km", "m", "cm", "mm", "mi", "ft", "in", "yd")
@@ -71,7 +74,7 @@ _VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⅒"
 _MONEY = re.compile(
     rf"(?<![\w.,])(?P<country>US|AU|CA|NZ|HK|[ACS])?(?P<sign>[$£€¥₹₽₩₿₺₪])\s?(?P<sum>{NUMBER})"
     rf"(?:{_DASH}(?:[$£€¥])?(?P<high>{NUMBER}))?(?:\s?(?P<scale>{_SCALE})(?!\w))?"
-    rf"(?:\s?/\s?(?P<per>{_PERIOD})(?!\w))?(?![\w])"
+    rf"(?:\s?/\s?(?P<per>{_PERIOD})(?!\w)(?:\.(?=\s[a-z(]|,|\)))?)?(?![\w])"
 )
 _SIGN_AFTER = re.compile(
     rf"{_FREE}(?P<sum>{NUMBER})\s?(?P<scale>{_SCALE})?\s?(?P<sign>[€£¢₽]|(?<=[0-9])p(?!\w))"
@@ -88,12 +91,12 @@ _TALL = re.compile(
     r"(?<![\w.,'‘])([0-9]{1,3})\s?(?:['’](?=\s(?:tall|long|wide|deep|high|thick|by|x)\b)|′)(?!\s?[0-9])"
 )
 _DIVIDED = re.compile(r"(?<=[0-9])\s?/\s?(?=[0-9]{1,9}\s?=)")
-_PRODUCT = re.compile(r"(?<=[0-9])\s?[x×]\s?(?=[0-9]{1,9}\s?=)")
+_PRODUCT = re.compile(r"(?<=[0-9])\s?[x×]\s?(?=[0-9]{1,9}\s?[=≠<>≤≥≈])")
 _RATED = re.compile(r"(?<![\w.,/])([0-9]{1,3}\.[0-9]{1,2})/([0-9]{1,3})(?![\w/]|[.,][0-9])")
 _MEASURE = re.compile(
     rf"{_FREE}(?P<minus>[-−])?(?:(?P<low>{NUMBER}){_DASH})?(?P<amount>{NUMBER})(?P<space>[\s-]?)"
     rf"(?:(?P<power>sq|cu)\.?\s(?P<plain>ft|m|km|mi|in|yd)|(?P<unit>{_UNIT})(?P<raised>[²³]|\^[23]|(?<=[0-9ckm\s]m)[23](?![0-9]))?"
-    rf"(?:/(?P<per>{_PERIOD})(?P<perraised>[²³])?)?)(?![\w°²³])(?:\.(?=\s[a-z]|,))?"
+    rf"(?:/(?P<per>{_PERIOD})(?P<perraised>[²³])?)?)(?![\w°²³])(?:\.(?=\s[a-z(]|,|\)))?"
 )
 _PERCENT = re.compile(
     rf"(?<![\w.,])(?P<minus>[-−+])?(?:(?P<low>{NUMBER})\s?%?{_DASH})?(?P<rate>{NUMBER})\s?(?P<sign>[%‰])"
@@ -104,7 +107,21 @@ _MIXED = re.compile(
 _FRACTION = re.compile(
     rf"(?<![\w.,/$£€-])(?:([0-9]{{1,4}})/([0-9]{{1,4}})|([{_VULGAR}]))(?![\w/]|[.,]\w)"
 )
+_PRESSURE = re.compile(r"(?<![\w.,/])([0-9]{2,3})/([0-9]{2,3})(?=\s?mm\s?Hg\b)")
+_STONE = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?st\.?(?=,?\s[0-9]{1,2}\s?lbs?\b)")
+_BARE_UNIT = re.compile(  # behind a fraction or "per"
+    r"(?<=[a-z] )(tsps?|tbsps?|lbs?|oz|kg|km|cm|ml)\b(?:\.(?=\s[a-z(]|,))?"
+)
+_SCALE_WORD = re.compile(r"\b(?:thousand|million|billion|trillion)\s$")
+_MINUTES = re.compile(r"\b(?:mins?|minutes?)\.?,?\s$")
+_SCIENTIFIC = re.compile(
+    r"(?<![\w.,])([0-9]{1,6}(?:\.[0-9]{1,9})?)(?:e|E(?=[-+−])|\s?[x×*·]\s?10\^)([-+−]?)([0-9]{1,3})(?!\w)"
+)
+_EQUATION = re.compile(r"[=^²³]")
+_TERM = re.compile(r"(?<![\w.,])([0-9]{1,6}(?:\.[0-9]{1,6})?)([a-z])(?![\w'’])")
+_LESS = re.compile(r"(?<=[\w²³)])\s[-–−]\s(?=[0-9]|\(|[a-z](?:[\s²³^]|$))")
 _FEET_INCHES = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?ft\.?\s([0-9]{1,2})\s?in\b\.?")
+_ACROSS = re.compile(r"(?:(?<=inches)|(?<=meters)|(?<=feet)|(?<=foot))\s?[x×]\s(?=\w)")
 _POWER = re.compile(r"(?<=[0-9a-z])(?:\^(-?[0-9]{1,3})|([²³]))")
 _LONE = re.compile(
     rf"(?<![\w°/])(?:({'|'.join(_LENGTHS)})([²³])|({_UNIT})/({_PERIOD})|(µ[gms]|µm))(?![\w/])"
@@ -121,7 +138,7 @@ _RANGE = re.compile(rf"(?<![\w.,/:$£€¥-])({NUMBER}){_DASH}({NUMBER})(?![\w]|
 _SUM = re.compile(r"(?<=[0-9])\s?([-−–+×÷*=<>≤≥±])\s?(?=[-−]?[0-9])")
 _SCALED = re.compile(rf"{_FREE}({NUMBER})\s?([kKMmB]|bn|mn)(?![\w])")
 _JOINED = re.compile(  # "100k", "2M views", and no "4K", "seat 14B"
-    rf"{_FREE}((?:[0-9]{{2,9}}|[0-9]{{1,9}}\.[0-9]{{1,9}})(?=[kKM])|[0-9]{{1,9}}(?=M\s(?!is\b|has\b|was\b)[a-z]{{2,20}}s\b|M\speople\b))([kKM])(?!\w)"
+    rf"{_FREE}((?:[0-9]{{2,9}}|[0-9]{{1,9}}\.[0-9]{{1,9}})(?=[kKM]|[bmt]n\b)|[0-9](?=[bmt]n\b)|[0-9]{{1,9}}(?=M\s(?!is\b|has\b|was\b)[a-z]{{2,20}}s\b|M\speople\b))([kKM]|[bmt]n)(?!\w)"
 )
 _PER_HUNDRED = re.compile(
     r"(?<=[0-9\s][lLgm])/(?=[0-9]{1,4}\s?[a-zA-Z])|(?<=[0-9\sk][mkcW][gmWlLh])/(?=[0-9]{1,4}\s?[a-zA-Z])"
@@ -153,8 +170,8 @@ _BY_DIGITS = re.compile(
 
 
 _NOUN_AFTER = re.compile(r"[\s-]?(?!(?:is|was|an?|and|or|for|to|in|on|at|per|of|off)\b)[a-z]")
-_SAME = ("hertz", "yen", "won", "horsepower", "yuan")
-_IRREGULAR = {"foot": "feet", "penny": "pence", "inch": "inches", "lira": "lira"}
+_SAME = ("zloty", "hertz", "yen", "won", "horsepower", "yuan")
+_IRREGULAR = {"krona": "kronor", "foot": "feet", "penny": "pence", "inch": "inches", "lira": "lira"}
 _QUALIFIED = ("square", "cubic", "Swiss", "US", "Canadian", "Australian", "New", "Hong", "Zealand",
               "Kong", "kilowatt", "milliamp")  # fmt: skip
 
@@ -172,8 +189,13 @@ def agree(noun: str, amount: str) -> str:
     return noun if amount.replace(",", "").lstrip("0") == "1" else plural(noun)
 
 
-def amounts(text: str) -> str:
-    """Money, measures, percent and fractions."""
+def amounts(text: str, before: str) -> str:
+    """Money, measures, percent and fractions. `before`: the text to the left."""
+    text = _PRESSURE.sub(lambda m: f"{cardinal(m[1])} over {m[2]}", text)
+    text = _SCIENTIFIC.sub(_say_scientific, text)
+    if _EQUATION.search(text):
+        text = _LESS.sub(" minus ", text)
+        text = _TERM.sub(_say_term, text)
     text = _EUROPEAN.sub(lambda m: f"{m[1] or m[3]}.{m[2] or m[4]}", text)
     text = _MONEY.sub(_say_money, text)
     text = _CODE.sub(_say_code, text)
@@ -185,6 +207,8 @@ def amounts(text: str) -> str:
     text = _MIXED.sub(_say_mixed, text)
     text = _FRACTION.sub(_say_fraction, text)
     text = _SEASON.sub(lambda m: f"{year(m[1])} {_two(m[2])}", text)
+    text = _BARE_UNIT.sub(_say_bare_unit, text)
+    text = _STONE.sub(lambda m: f"{cardinal(m[1])} stone", text)
     text = _FEET_INCHES.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])}", text)
     text = _COMPASS.sub(lambda m: f" degrees {_WINDS[m[1]]}", text)
     text = _FEET.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])} ", text)
@@ -193,8 +217,8 @@ def amounts(text: str) -> str:
     text = _PERCENT.sub(_say_percent, text)
     text = _MEASURE.sub(_say_measure, text)
     text = _LONE.sub(_say_lone, text)
-    text = _INCHES.sub(_say_inches, text)
-    text = re.sub(r"(?<=inches)\s?[x×](?=\s)", " by", text)
+    text = _INCHES.sub(lambda match: _say_inches(match, before), text)
+    text = _ACROSS.sub(" by ", text)
     text = _POWER.sub(_say_power, text)
     return _FOLD.sub(lambda m: f"{number(m[1])} times", text)
 
@@ -298,7 +322,10 @@ def _no_measure(match: re.Match[str]) -> bool:
     if unit in _SPACED_ONLY and not space and not match["per"]:
         return True
     if unit == "s" and not match["per"]:  # the 80s
-        return bool(space) or (amount.isdigit() and len(amount) == 4)
+        short = _MINUTES.search(match.string[: match.start()])
+        return (bool(space) and "." not in amount and not short) or (
+            amount.isdigit() and len(amount) == 4
+        )
     if unit in ("m", "h", "K", "A", "B", "N", "J", "l", "g") and space and len(unit) == 1:
         after = match.string[match.end() :]
         return unit in ("A", "B", "N", "J", "K") and bool(re.match(r"\s?[A-Z]", after))
@@ -322,7 +349,10 @@ def _two(digits: str) -> str:
     return spelled(digits, "oh") if digits[0] == "0" else cardinal(digits)
 
 
-def _say_inches(match: re.Match[str]) -> str:
+def _say_inches(match: re.Match[str], before: str) -> str:
+    left = before + match.string[: match.start()]
+    if match[0].endswith('"') and left.count('"') % 2:
+        return match[0]  # the end of what somebody says
     single = _FLAT.match(match.string[match.end() :])
     return f"{number(match[1])} {'inch' if single else agree('inch', match[1])}"
 
@@ -378,6 +408,25 @@ def _say_fraction(match: re.Match[str]) -> str:
     if int(bottom) < 10 or bottom in ("16", "32", "64", "100"):
         return _share(top, bottom)
     return f"{number(top)} out of {number(bottom)}"
+
+
+def _say_scientific(match: re.Match[str]) -> str:
+    amount, sign, power = match.groups()
+    minus = "minus " if sign in ("-", "−") else ""
+    return f"{number(amount)} times ten to the power of {minus}{cardinal(power)}"
+
+
+def _say_term(match: re.Match[str]) -> str:
+    """ "3x" of an equation; "5m = 500cm" is none."""
+    if match[2] in _UNITS:
+        return match[0]
+    return f"{number(match[1])} {letter_names(match[2])}"
+
+
+def _say_bare_unit(match: re.Match[str]) -> str:
+    noun = _UNITS[match[1]]
+    many = match[1] in ("lbs", "tsps", "tbsps") or _SCALE_WORD.search(match.string[: match.start()])
+    return plural(noun) if many else noun
 
 
 def _say_scaled(match: re.Match[str]) -> str:

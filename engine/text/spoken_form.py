@@ -24,7 +24,7 @@ _LONGEST = 400  # characters of a segment
 _BEFORE = 60  # characters to its left that are looked at
 _SHORTENED = (
     f"{'|'.join(SHORTENED)}|eds|ft|oz|lb|lbs|in|hr|hrs|mins|secs|mo|yr|yrs|nd|rd|th|"
-    "am|pm|al|wk|wks|sq|cu|gal|pt|yd|mi|sept|tues|thurs?"
+    "am|pm|al|wk|wks|sq|cu|gal|pt|yd|mi|sept|tues|thurs?|tsps?|tbsps?|messrs|ext"
 )
 _SAFE = re.compile(
     r"(?<![^\s\"“(])(?<![0-9]\s)[A-Za-z]?[a-z]{1,30}(?:['’][a-z]{1,3})?"
@@ -32,6 +32,7 @@ _SAFE = re.compile(
 )
 _ABBREVIATED = re.compile(rf"(?:^|\W)(?:(?:{_SHORTENED})\.|et)\s*$", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[a-z][.?!]\s)[a-z]")
+_SMALL_DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
 
 
@@ -115,13 +116,13 @@ def _say(segment: str, before: str, first: bool) -> str:
     if _PLAIN.fullmatch(segment) and not _ABBREVIATED.search(segment):
         return segment
     tail = " " if segment[-1:].isspace() else ""
-    text = layout(segment, first or before.endswith("\n"))
+    text = layout(segment.translate(_SMALL_DIGITS), first or before.endswith("\n"))
     text = addresses(text)
     text = abbreviations(text, before)
     text = dates(text)
     text = dotted(times(text))
     text = codes(text, before)
-    text = mixed_words(amounts(text))
+    text = mixed_words(amounts(text, before))
     text = capitals(text)
     text = single_letters(text)
     text = plain_numbers(text, before)
