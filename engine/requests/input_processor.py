@@ -79,6 +79,11 @@ class InputProcessor:
         check_room(sequence.prompt, checkpoint.max_positions, request.max_frames)
         if first.ends_group:
             sequence.append(TextPiece((), ends_group=True), sequence.arrived)
+
+        def notice(foreign: tuple[str, ...]) -> None:
+            sequence.notices = own.notices(foreign)
+
+        text.notice = notice
         return AcceptedRequest(sequence, text)
 
     def _complete(self, own: _RoutedRequest) -> Sequence:
@@ -119,7 +124,7 @@ class InputProcessor:
             stop_degeneration=self._settings.stop_degeneration and not request.ignore_end,
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
-            notices=own.notices,
+            notices=own.notices(foreign_alphabets(request.text)),
         )
 
 
@@ -140,9 +145,9 @@ class _RoutedRequest:
         english = own.language.strip().lower() in ("auto", "english")
         return own.spell_out and english and self.checkpoint.capabilities.spoken_form
 
-    @property
-    def notices(self) -> tuple[Message, ...]:
-        if not self.spells_out or not (foreign := foreign_alphabets(self.request.text)):
+    def notices(self, foreign: tuple[str, ...]) -> tuple[Message, ...]:
+        """What the listener should know. `foreign`: alphabets of the text."""
+        if not self.spells_out or not foreign:
             return self.told
         there = ", ".join(foreign)
         left_out = Message(

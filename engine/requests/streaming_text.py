@@ -80,12 +80,13 @@ class StreamingText:
         self._later = False  # whether there was a group before the last one
         self._closed = False
         self._post: Post | None = None
+        self.notice: Callable[[tuple[str, ...]], None] | None = None  # takes alphabets left out
         self._unposted: list[TextPiece] = []
 
     def first(self, text: str) -> TextPiece:
         """The first piece, from the request's own text."""
         self._characters -= len(text)
-        first, *self._unposted = self._pieces(self._form.append(text) if self._form else text)
+        first, *self._unposted = self._pieces(self._spoken(text))
         self._check_overflow()
         return first
 
@@ -101,7 +102,7 @@ class StreamingText:
             raise InvalidText("This text is closed. Start a new request for more.")
         check_text(text, self._characters, empty=True)
         self._characters -= len(text)
-        for piece in self._pieces(self._form.append(text) if self._form else text):
+        for piece in self._pieces(self._spoken(text)):
             self._send(piece)
         self._check_overflow()
 
@@ -113,6 +114,14 @@ class StreamingText:
                     self._send(piece)
             stripped = self._later or self._form is not None
             self._send(TextPiece(self._fitting(self._feed.close(stripped)), ends_text=True))
+
+    def _spoken(self, text: str) -> str:
+        if not self._form:
+            return text
+        known, said = self._form.foreign, self._form.append(text)
+        if self.notice and self._form.foreign != known:
+            self.notice(self._form.foreign)
+        return said
 
     def _pieces(self, text: str) -> list[TextPiece]:
         """Split the text into pieces: those that end a group, then the rest that stays open."""

@@ -54,9 +54,12 @@ class SpokenForm:
         self._text = ""  # with what was said already at its beginning
         self._at = 0  # up to here it was said
         self._first = True
+        self.foreign: tuple[str, ...] = ()  # alphabets whose words are left out
         self._space = True  # whether what was said last ends with a space
 
     def append(self, text: str) -> str:
+        if new := foreign_alphabets(text):
+            self.foreign = tuple(sorted({*self.foreign, *new}))
         self._text += text
         return self._said(final=False)
 

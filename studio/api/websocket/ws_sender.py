@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -39,6 +39,7 @@ class Turn:
     how: Configuration
     cancelled: bool = False
     reason: str = "finished"
+    warnings: list[str] = field(default_factory=list)  # what its model leaves out
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -143,6 +144,7 @@ class WsSender:
                 watch.end(part.stream.end)
         end = part.stream.end
         assert end is not None  # it has been read to its end
+        turn.warnings += [text for text in part.stream.notices if text not in turn.warnings]
         before = sum(seconds for _, seconds in spoken)
         spoken.append((part.text, render.samples / SAMPLE_RATE))
         span = {"start": round(before, 3), "end": round(before + spoken[-1][1], 3)}
@@ -161,10 +163,12 @@ class WsSender:
         await self._outlet.tell("audio.start", **place, **said, **kind)
 
     async def _tell_done(self, turn: Turn, spoken: list[tuple[str, float]]) -> None:
+        warnings = {"warnings": turn.warnings} if turn.warnings else {}
         await self._outlet.tell(
             "session.done",
             utterance_index=turn.index,
             total_sentences=len(spoken),
             finish_reason="cancelled" if turn.cancelled else turn.reason,
             sentences=turn.utterance.timestamps(spoken),
+            **warnings,
         )

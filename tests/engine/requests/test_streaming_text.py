@@ -240,3 +240,18 @@ def test_what_is_written_can_be_kept(spell_out: bool) -> None:
     sequence = processor.process(request("Pay $5.", spell_out=spell_out)).sequence
     said = "Pay five dollars." if spell_out else "Pay $5."
     assert sequence.prompt.text_ids == checkpoint.text_ids(said)
+
+
+def test_an_alphabet_that_arrives_later_is_told_too() -> None:
+    checkpoint = FakeCheckpoint(fake_capabilities(spoken_form=True))
+    with (
+        FakeEngine([checkpoint]) as engine,
+        engine.submit(request("He said ", open_text=True)) as stream,
+    ):
+        assert stream.notices == ()
+        stream.append("Привет ")
+        assert "Cyrillic" in "".join(stream.notices)
+        stream.append("to 你好.")
+        (notice,) = stream.notices
+        assert "Cjk" in notice
+        assert "Cyrillic" in notice

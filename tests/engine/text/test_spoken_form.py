@@ -32,7 +32,7 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
         ('MR. AND MRS. SMITH LIVE THERE.', 'Mister and Missus smith live there.'),
         ("From 1990 to '95 it rose.", 'From nineteen ninety to ninety-five it rose.'),
         ('Add 3/4 tsp. of salt.', 'Add three quarters teaspoon of salt.'),
-        ('She is 9 st. 3 lb.', 'She is nine stone three pounds'),
+        ('She is 9 st. 3 lb.', 'She is nine stone three pounds.'),
         ('A room of 3m x 4m.', 'A room of three meters by four meters.'),
         ('On 4/5 we met; on 4/5 of days it rains.', 'On April fifth we met; on four fifths of days it rains.'),
         ('RSVP by 12/15, cut by 1/2.', 'Ar ess vee pee by December fifteenth, cut by one half.'),

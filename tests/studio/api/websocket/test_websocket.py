@@ -11,6 +11,7 @@ import soundfile
 from fastapi.testclient import TestClient
 
 from engine import FRAME_SAMPLES, SAMPLE_RATE, Engine, Library
+from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
 from tests.studio.api.routes.test_voices import upload
 from tests.studio.api.websocket.ws_client import (
@@ -47,6 +48,18 @@ def test_words_that_come_one_by_one_sound_as_the_text_whole(client: TestClient) 
     assert last["finish_reason"] == "finished"
     assert last["sentences"][-1]["end"] == done["end"]
     assert all(sentence["estimated"] for sentence in last["sentences"])
+
+
+def test_what_the_model_leaves_out_is_told_at_the_end(library: Library) -> None:
+    checkpoint = FakeCheckpoint(fake_capabilities(spoken_form=True))
+    with FakeEngine([checkpoint]) as engine, TestClient(create_api(engine, library)) as client:
+        with client.websocket_connect(PATH) as socket:
+            say(socket, config(), *words("He said Привет to her."), DONE)
+            told, _ = hear(socket)
+        assert "Cyrillic" in told[-1]["warnings"][0]
+        with client.websocket_connect(PATH) as socket:
+            say(socket, config(), *words(TEXT), DONE)
+            assert "warnings" not in hear(socket)[0][-1]
 
 
 def test_a_clone_speaks_from_the_first_words_too(client: TestClient) -> None:
