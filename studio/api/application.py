@@ -84,4 +84,4 @@ async def _unknown(path: str, request: Request) -> None:
 async def _refuse(metrics: Metrics, request: Request, error: Exception) -> Response:
     refusal = explain(error)
     metrics.refuse(refusal)
-    return refusal.response()
+    return refusal.response(request.url.path)

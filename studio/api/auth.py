@@ -77,7 +77,7 @@ class AuthGate:
             self._admit(scope)
         except ApiError as error:
             self._refused(error)
-            await error.response()(scope, receive, send)
+            await error.response(scope["path"])(scope, receive, send)
         else:
             await self.app(scope, self._measured(receive), send)
 

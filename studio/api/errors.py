@@ -69,11 +69,15 @@ class ApiError(Exception):
             return {"error": {**said, "retry_after": self.retry_after}}
         return {"error": said}
 
-    def response(self) -> Response:
-        content = to_json(self.body())
-        return Response(content, self.status, self.headers, media_type="application/json")
+    def response(self, path: str = "") -> Response:
+        """`path`: of the request. On ElevenLabs' paths its form is there as well."""
+        told = self.body()
+        if path.startswith(ELEVENLABS_PATHS):
+            told["detail"] = {"status": self.code, "message": self.message}
+        return Response(to_json(told), self.status, self.headers, media_type="application/json")
 
 
+ELEVENLABS_PATHS = ("/v1/text-to-speech/", "/v1/voices", "/v2/voices")
 _BAD = "invalid_request_error"
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
 _KNOWN: tuple[tuple[type[TimbreError], int, str, str | None], ...] = (

@@ -21,10 +21,12 @@ from pydantic import (
 from typing_extensions import Self
 
 from engine import SamplingParams, format_blend
+from studio.api.compat.format_names import read_format
 from studio.api.compat.names import language_name
 from studio.api.compat.request_labels import report_ignored
+from studio.api.errors import ApiError
 from studio.api.responses.audio_output import Output
-from studio.api.responses.encoding import OPUS_RATES, Format, SampleRate
+from studio.api.responses.encoding import OPUS_RATES, Format, SampleRate, bit_rates, default_rate
 
 MISTYPED = 0.8  # similarity of an unknown key to a field's name from which it is refused
 Language = Annotated[str, Field(max_length=64)]
@@ -76,6 +78,11 @@ class Body(BaseModel):
         return renamed if len(renamed) == len(values) else values
 
 
+def refused(param: str, message: str) -> ApiError:
+    """Raised while a body is validated, it passes through pydantic as it is."""
+    return ApiError(400, message, "invalid_value", param)
+
+
 class VoiceId(Body):
     """OpenAI's form of a voice as an object."""
 
@@ -93,8 +100,16 @@ class SpeechOptions(Body):
     instructions: str = Field(
         "", max_length=4000, validation_alias=AliasChoices("instructions", "instruct")
     )
-    response_format: Format = "mp3"
-    sample_rate: SampleRate = 24000
+    response_format: Format = Field(
+        "mp3", validation_alias=AliasChoices("response_format", "output_format", "format")
+    )
+    sample_rate: SampleRate | None = None  # None: 8000 of telephony's formats, 24000 of others
+    bit_rate: int | None = Field(
+        None,
+        ge=1,
+        le=512_000,
+        validation_alias=AliasChoices("bit_rate", "bitrate", "mp3_bitrate", "opus_bitrate"),
+    )  # kbit/s; from 1000 on bit/s
     speed: float = Field(1.0, ge=0.25, le=4.0)
     language: Language = "auto"
     task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
@@ -125,15 +140,48 @@ class SpeechOptions(Body):
     def _language(cls, language: str) -> str:
         return language_name(language)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _format_of_others(cls, values: Any) -> Any:
+        """Formats under other services' names, which may say rates too."""
+        values = cls.by_field(values) if isinstance(values, dict) else {}
+        name = values.get("response_format")
+        if not isinstance(name, str):
+            return values
+        try:
+            named = read_format(name)
+        except ValueError as error:
+            raise refused("response_format", str(error)) from None
+        values = {**values, "response_format": named.format}
+        for field in ("sample_rate", "bit_rate"):
+            told = getattr(named, field)
+            if told and values.get(field) not in (None, told):
+                raise refused(field, f"{name} has a {field} of {told}. Leave one of both out.")
+            values |= {field: told} if told else {}
+        return values
+
+    @field_validator("bit_rate")
+    @classmethod
+    def _in_kbit(cls, rate: int | None) -> int | None:
+        return rate // 1000 if rate and rate >= 1000 else rate
+
     @model_validator(mode="after")
-    def _rate_of_the_format(self) -> Self:
-        if self.response_format == "opus" and self.sample_rate not in OPUS_RATES:
-            raise ValueError("opus has a sample_rate of 8000, 12000, 16000, 24000 or 48000")
+    def _rates_of_the_format(self) -> Self:
+        format, rate = self.response_format, self.output.sample_rate
+        if format == "opus" and rate not in OPUS_RATES:
+            rates = ", ".join(map(str, OPUS_RATES))
+            raise refused("sample_rate", f"opus has a sample_rate of {rates}.")
+        there = bit_rates(format, rate)
+        if self.bit_rate and self.bit_rate not in there:
+            listed = f"{there[0]} to {there[-1]}" if isinstance(there, range) else str(there)[1:-1]
+            has = f"has a bit_rate of {listed} kbit/s" if there else "has no bit_rate to choose"
+            raise refused("bit_rate", f"{format} at {rate} Hz {has}.")
         return self
 
     @property
     def output(self) -> Output:
-        return Output(self.response_format, self.speed, self.sample_rate)
+        rate = self.sample_rate or default_rate(self.response_format)
+        return Output(self.response_format, self.speed, rate, self.bit_rate)
 
     def sampling(self) -> SamplingParams:
         """Sampling parameters; a temperature of 0 means greedy, as in other APIs."""

@@ -6,7 +6,7 @@ ignored and listed in a header.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from fastapi import APIRouter, Query
@@ -16,13 +16,11 @@ from starlette.responses import Response
 from studio.api.api_context import Shared
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import Body, Language, SpeechBody
-from studio.api.compat.request_labels import report_ignored
+from studio.api.compat.format_names import read_format
 from studio.api.errors import ApiError
-from studio.api.responses.encoding import Format, SampleRate
 from studio.api.routes.speech import speech
 
 router = APIRouter(tags=["elevenlabs"], route_class=BoundedJson)
-FORMATS: dict[str, Format] = {"mp3": "mp3", "opus": "opus", "pcm": "pcm", "wav": "wav"}
 FormatName = Annotated[str, Query(max_length=64)]
 
 
@@ -54,10 +52,13 @@ async def voices(context: Shared) -> dict[str, Any]:
 @router.post("/v1/text-to-speech/{voice}")
 @router.post("/v1/text-to-speech/{voice}/stream")
 async def text_to_speech(
-    voice: str, body: SpeechText, context: Shared, output_format: FormatName = "mp3_24000"
+    voice: str, body: SpeechText, context: Shared, output_format: FormatName = "mp3_44100_128"
 ) -> Response:
     """Always streamed, since the SDK joins the pieces."""
-    format, sample_rate = _output(output_format)
+    try:
+        output = read_format(output_format)
+    except ValueError as error:
+        raise ApiError(400, str(error), "invalid_value", "output_format") from None
     asked = SpeechBody(
         input=body.text,
         voice=voice,
@@ -65,26 +66,11 @@ async def text_to_speech(
         language=body.language_code,
         seed=body.seed,
         speed=body.voice_settings.speed,
-        response_format=format,
-        sample_rate=sample_rate,
+        response_format=output.format,
+        sample_rate=output.sample_rate,
+        bit_rate=output.bit_rate,
         stream=True,
         spell_out=body.apply_text_normalization != "off",
     )
     answer: Response = await speech(asked, context)
     return answer
-
-
-def _output(name: str) -> tuple[Format, SampleRate]:
-    """Parse a format such as mp3_44100_128: kind, samples per second, kbit per second."""
-    kind, _, rest = name.partition("_")
-    rate, _, bits = rest.partition("_")
-    rates: dict[str, SampleRate] = {str(each): each for each in get_args(SampleRate)}
-    if kind not in FORMATS or (rate and rate not in rates):
-        said = (
-            f"output_format is mp3, opus, pcm or wav and a rate of {', '.join(rates)}, "
-            f"as in pcm_16000; not {name}."
-        )
-        raise ApiError(400, said, "invalid_value", "output_format")
-    if bits:
-        report_ignored("output_format.bitrate")
-    return FORMATS[kind], rates.get(rate, 24000)

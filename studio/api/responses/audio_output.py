@@ -8,7 +8,7 @@ import numpy as np
 import soxr
 
 from engine import SAMPLE_RATE, Pcm
-from studio.api.responses.encoding import UNCOMPRESSED, Format, encode, open_encoder
+from studio.api.responses.encoding import UNCOMPRESSED, Coding, Format, encode, open_encoder
 from studio.time_stretch import Stretch, stretch
 
 
@@ -19,13 +19,18 @@ class Output:
     format: Format
     speed: float = 1.0
     sample_rate: int = SAMPLE_RATE
+    bit_rate: int | None = None  # kbit/s; None: as the format has it by default
+
+    @property
+    def coding(self) -> Coding:
+        return Coding(self.format, self.sample_rate, self.bit_rate)
 
 
 class Render:
     """The audio of a streamed response."""
 
     def __init__(self, output: Output) -> None:
-        self._encoder = open_encoder(output.format, sample_rate=output.sample_rate)
+        self._encoder = open_encoder(output.coding)
         self._stretch = None if output.speed == 1 else Stretch(output.speed)
         self._resample = _resampler(output.sample_rate)
         # takes next to no time
@@ -55,7 +60,7 @@ def render(pcm: Pcm, output: Output) -> bytes:
     heard, resample = stretch(pcm, output.speed), _resampler(output.sample_rate)
     if resample:
         heard = resample.feed(heard, last=True)
-    return encode(output.format, heard, output.sample_rate)
+    return encode(output.coding, heard)
 
 
 class Resampler:

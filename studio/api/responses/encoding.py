@@ -1,15 +1,16 @@
 """Audio encoders of the API: PCM16 pieces in, bytes out.
 
-An encoder is fed pieces and finished once; its joined outputs are the file. `pcm`, `wav`, `mp3`,
-`opus` and `aac` return bytes as they are fed. A FLAC header contains the length, so `flac` returns
-everything at the end. Knows no HTTP.
+An encoder is fed pieces and finished once; its joined outputs are the file. A FLAC header contains
+the length, so `flac` returns everything at the end; all others return bytes as they are fed. `ulaw`
+and `alaw` are G.711, as telephones have it. Knows no HTTP.
 """
 
 from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 import av
@@ -18,7 +19,7 @@ import soundfile
 
 from engine import SAMPLE_RATE, Pcm
 
-Format: TypeAlias = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
+Format: TypeAlias = Literal["mp3", "opus", "aac", "flac", "wav", "pcm", "ulaw", "alaw"]
 MEDIA_TYPES: dict[Format, str] = {
     "mp3": "audio/mpeg",
     "opus": "audio/ogg",
@@ -26,16 +27,24 @@ MEDIA_TYPES: dict[Format, str] = {
     "flac": "audio/flac",
     "wav": "audio/wav",
     "pcm": "audio/pcm",
+    "ulaw": "audio/PCMU",
+    "alaw": "audio/PCMA",
 }
 # Samples per second that can be asked for, by every format or by Opus.
 SampleRate: TypeAlias = Literal[8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000]
 OPUS_RATES = (8000, 12000, 16000, 24000, 48000)
+TELEPHONY: tuple[Format, ...] = ("ulaw", "alaw")
+TELEPHONE_RATE: SampleRate = 8000
+# kbit/s of MPEG 1 and of MPEG 2 and 2.5, which have lower sample rates
+_MP3_HIGH = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
+_MP3_LOW = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 UNCOMPRESSED: tuple[Format, ...] = ("wav", "pcm")
 UNKNOWN_LENGTH = 0xFFFFFFFF  # players read until the stream ends
 _WAV_HEAD = 44
 _PAGE_LATENCY = 0x1302  # libsndfile's SFC_SET_OGG_PAGE_LATENCY_MS
 _PAGE_MS = 80.0
 _BLOCK = SAMPLE_RATE  # libsndfile's Ogg writers fail for long buffers
+_LOWEST_LEVEL = 0.9999  # libsndfile refuses its own lowest bit rate
 
 
 class Encoder(Protocol):
@@ -46,17 +55,40 @@ class Encoder(Protocol):
         """The remaining bytes."""
 
 
-def open_encoder(
-    format: Format, samples: int | None = None, sample_rate: int = SAMPLE_RATE
-) -> Encoder:
+@dataclass(frozen=True)
+class Coding:
+    """What encoded audio is like. `bit_rate`: kbit/s; None: as the format has it by default."""
+
+    format: Format
+    sample_rate: int = SAMPLE_RATE
+    bit_rate: int | None = None
+
+
+def open_encoder(coding: Coding, samples: int | None = None) -> Encoder:
     """An encoder for one response. `samples`: the total length, if known."""
-    return _ENCODERS[format](samples, sample_rate)
+    return _ENCODERS[coding.format](coding, samples)
 
 
-def encode(format: Format, pcm: Pcm, sample_rate: int = SAMPLE_RATE) -> bytes:
+def encode(coding: Coding, pcm: Pcm) -> bytes:
     """Encode a complete file."""
-    encoder = open_encoder(format, len(pcm), sample_rate)
+    encoder = open_encoder(coding, len(pcm))
     return encoder.feed(pcm) + encoder.finish()
+
+
+def default_rate(format: Format) -> SampleRate:
+    return TELEPHONE_RATE if format in TELEPHONY else 24000
+
+
+def bit_rates(format: Format, sample_rate: int) -> Sequence[int]:
+    """The bit rates, in kbit/s, that can be asked for; none where the format decides."""
+    if format == "mp3":
+        low = _MP3_LOW[:8] if sample_rate < 16000 else _MP3_LOW
+        return _MP3_HIGH if sample_rate >= 32000 else low
+    if format == "opus":
+        return range(6, 257)
+    if format == "aac":  # from 4.5 bits a sample on the encoder makes less than was asked for
+        return range(16, min(192, sample_rate * 4 // 1000) + 1)
+    return ()
 
 
 def wav_header(samples: int | None, sample_rate: int = SAMPLE_RATE) -> bytes:
@@ -149,17 +181,32 @@ def _write(file: soundfile.SoundFile, pcm: Pcm) -> None:
         file.write(pcm[start : start + _BLOCK])
 
 
-def _mp3(samples: int | None, sample_rate: int) -> Encoder:
-    """Constant bitrate (82 kbit/s at 24 kHz), so that players can compute times in a stream."""
+def _mp3(coding: Coding, samples: int | None) -> Encoder:
+    """Constant bitrate (80 kbit/s at 24 kHz), so that players can compute times in a stream."""
     kind = _Streamed if samples is None else _Held
-    return kind(sample_rate, format="MP3", bitrate_mode="CONSTANT", compression_level=0.5)
+    level = 0.5
+    if coding.bit_rate:  # libsndfile counts from the highest of the table to the lowest
+        table = bit_rates("mp3", coding.sample_rate)
+        level = (table[-1] - coding.bit_rate) / (table[-1] - table[0])
+    return kind(
+        coding.sample_rate,
+        format="MP3",
+        bitrate_mode="CONSTANT",
+        compression_level=min(level, _LOWEST_LEVEL),
+    )
 
 
-def _opus(samples: int | None, sample_rate: int) -> Encoder:
-    encoder = _Streamed(sample_rate, format="OGG", subtype="OPUS")
+def _opus(coding: Coding, samples: int | None) -> Encoder:
+    level = {"compression_level": (256 - coding.bit_rate) / 250} if coding.bit_rate else {}
+    encoder = _Streamed(coding.sample_rate, format="OGG", subtype="OPUS", **level)
     if samples is None:
         _set_page_latency(encoder._file)
     return encoder
+
+
+def _law(coding: Coding, samples: int | None) -> Encoder:
+    subtype = {"ulaw": "ULAW", "alaw": "ALAW"}[coding.format]
+    return _Streamed(coding.sample_rate, format="RAW", subtype=subtype)
 
 
 def _set_page_latency(file: soundfile.SoundFile) -> None:
@@ -171,11 +218,11 @@ def _set_page_latency(file: soundfile.SoundFile) -> None:
 class _Aac:
     """ADTS frames through PyAV."""
 
-    def __init__(self, sample_rate: int) -> None:
-        self._outlet, self._rate = _Outlet(), sample_rate
+    def __init__(self, coding: Coding) -> None:
+        self._outlet, self._rate = _Outlet(), coding.sample_rate
         self._container = av.open(self._outlet, "w", format="adts")
-        self._track = self._container.add_stream("aac", rate=sample_rate, layout="mono")
-        self._track.bit_rate = 96_000
+        self._track = self._container.add_stream("aac", rate=self._rate, layout="mono")
+        self._track.bit_rate = 1000 * (coding.bit_rate or min(96, bit_rates("aac", self._rate)[-1]))
         self._at = 0
 
     def feed(self, pcm: Pcm) -> bytes:
@@ -195,11 +242,17 @@ class _Aac:
             self._container.mux(packet)
 
 
-_ENCODERS: dict[Format, Callable[[int | None, int], Encoder]] = {
+def _flac(coding: Coding, samples: int | None) -> Encoder:
+    return _Held(coding.sample_rate, format="FLAC", subtype="PCM_16")
+
+
+_ENCODERS: dict[Format, Callable[[Coding, int | None], Encoder]] = {
     "mp3": _mp3,
     "opus": _opus,
-    "aac": lambda samples, rate: _Aac(rate),
-    "flac": lambda samples, rate: _Held(rate, format="FLAC", subtype="PCM_16"),
-    "wav": lambda samples, rate: _Raw(wav_header(samples, rate)),
-    "pcm": lambda samples, rate: _Raw(),
+    "aac": lambda coding, samples: _Aac(coding),
+    "flac": _flac,
+    "wav": lambda coding, samples: _Raw(wav_header(samples, coding.sample_rate)),
+    "pcm": lambda coding, samples: _Raw(),
+    "ulaw": _law,
+    "alaw": _law,
 }

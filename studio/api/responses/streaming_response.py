@@ -146,7 +146,8 @@ class Answer(Response):
 
     async def _fail(self, error: ApiError, wrapping: Wrapping) -> None:
         if not self._started:
-            return await error.response()(self._scope, self._receive, self._send)
+            answer = error.response(self._scope["path"])
+            return await answer(self._scope, self._receive, self._send)
         last = wrapping.failure(error)
         if last:
             await self._body(last, more=False)

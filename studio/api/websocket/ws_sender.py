@@ -158,7 +158,7 @@ class WsSender:
         await self._outlet.error(error, utterance_index=turn.index)
 
     async def _tell_start(self, turn: Turn, part: Part, place: dict[str, int]) -> None:
-        kind = {"format": turn.how.response_format, "sample_rate": turn.how.sample_rate}
+        kind = {"format": turn.how.response_format, "sample_rate": turn.how.output.sample_rate}
         said = {"sentence_text": part.text, "seed": part.stream.seed}
         await self._outlet.tell("audio.start", **place, **said, **kind)
 

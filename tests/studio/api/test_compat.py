@@ -101,7 +101,7 @@ def test_elevenlabs_routes_speak(client: TestClient) -> None:
     streamed = client.post(f"/v1/text-to-speech/{voice}/stream", json=body)
     assert streamed.headers["content-type"] == "audio/mpeg"
     assert len(soundfile.read(io.BytesIO(streamed.content))[0])
-    refused = client.post(f"/v1/text-to-speech/{voice}?output_format=ulaw_8000", json=body)
+    refused = client.post(f"/v1/text-to-speech/{voice}?output_format=pcm_f32le", json=body)
     assert refused.json()["error"]["param"] == "output_format"
 
 

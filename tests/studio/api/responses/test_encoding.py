@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, Engine, Pcm, Preset, SpeechRequest
 from studio.api.responses.audio_output import Output, Render, render
-from studio.api.responses.encoding import MEDIA_TYPES, Format, encode, open_encoder, wav_header
+from studio.api.responses.encoding import (
+    MEDIA_TYPES,
+    Coding,
+    Format,
+    encode,
+    open_encoder,
+    wav_header,
+)
 from studio.api.responses.streaming_response import pieces
 from studio.time_stretch import Stretch, stretch
 
@@ -36,7 +43,7 @@ def cut(pcm: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
 
 
 def streamed(format: Format, pcm: np.ndarray, size: int = 1920) -> bytes:
-    encoder = open_encoder(format)
+    encoder = open_encoder(Coding(format))
     parts = [encoder.feed(pcm[at : at + size]) for at in range(0, len(pcm), size)]
     return b"".join(parts) + encoder.finish()
 
@@ -71,20 +78,20 @@ def test_no_stream_waits_while_another_is_encoded(
 @pytest.mark.parametrize("format", READABLE)
 def test_whole_and_streamed_last_equally_long(format: Format) -> None:
     pcm = tone(1.7)
-    for data in (encode(format, pcm), streamed(format, pcm)):
+    for data in (encode(Coding(format), pcm), streamed(format, pcm)):
         assert abs(len(read(data)) - len(pcm)) <= 0.08 * SAMPLE_RATE
 
 
 @pytest.mark.parametrize("format", LOSSLESS)
 def test_lossless_formats_lose_nothing(format: Format) -> None:
     pcm = tone(0.5)
-    assert np.array_equal(read(encode(format, pcm)), pcm)
+    assert np.array_equal(read(encode(Coding(format), pcm)), pcm)
     assert np.array_equal(read(streamed(format, pcm)), pcm)
 
 
 @pytest.mark.parametrize("format", ["mp3", "opus", "wav", "pcm"])
 def test_streamed_formats_give_bytes_at_once(format: Format) -> None:
-    encoder = open_encoder(format)
+    encoder = open_encoder(Coding(format))
     given = [len(encoder.feed(tone(0.08))) for _ in range(5)]
     assert given[0] > 0
     assert sum(given[1:]) > 0
@@ -105,7 +112,7 @@ def test_streamed_wav_header_differs_only_in_the_sizes() -> None:
 
 
 def test_aac_reads_back() -> None:
-    for data in (encode("aac", tone(1.0)), streamed("aac", tone(1.0))):
+    for data in (encode(Coding("aac"), tone(1.0)), streamed("aac", tone(1.0))):
         with av.open(io.BytesIO(data)) as file:
             samples = sum(frame.samples for frame in file.decode(audio=0))
         assert abs(samples / SAMPLE_RATE - 1.0) < 0.1
@@ -113,7 +120,7 @@ def test_aac_reads_back() -> None:
 
 def test_every_format_has_a_media_type_and_an_encoder() -> None:
     for format in MEDIA_TYPES:
-        assert encode(format, tone(0.1))
+        assert encode(Coding(format), tone(0.1))
 
 
 def loudest(samples: np.ndarray) -> float:

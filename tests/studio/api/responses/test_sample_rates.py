@@ -1,10 +1,11 @@
-"""Any sample rate that is asked for, with nothing to hear where pieces meet."""
+"""Any format, sample and bit rate that is asked for, with nothing to hear where pieces meet."""
 
 from __future__ import annotations
 
 import io
 from typing import Any, get_args
 
+import av
 import numpy as np
 import pytest
 import soundfile
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, Pcm
 from studio.api.responses.audio_output import Output, Render, render
-from studio.api.responses.encoding import OPUS_RATES, SampleRate
+from studio.api.responses.encoding import MEDIA_TYPES, OPUS_RATES, Format, SampleRate, bit_rates
 
 RATES = get_args(SampleRate)
 TONE = 440.0
@@ -79,17 +80,102 @@ def test_what_cannot_be_is_refused(client: TestClient) -> None:
         assert "opus" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(("name", "rate"), [("pcm_16000", 16000), ("mp3_44100_128", 44100)])
-def test_elevenlabs_formats_have_their_rate(client: TestClient, name: str, rate: int) -> None:
-    voice = client.get("/v1/voices").json()["voices"][0]["voice_id"]
-    body = {"text": "The morning train.", "seed": 1}
-    answer = client.post(f"/v1/text-to-speech/{voice}?output_format={name}", json=body)
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 12_000), max_size=8), st.sampled_from(["ulaw", "alaw"]))
+def test_telephony_is_g711_however_it_is_cut(cuts: list[int], format: Format) -> None:
+    """Read by another decoder, it is the sound to the accuracy of 14 and 13 bits in steps."""
+    output = Output(format, sample_rate=8000)
+    data = streamed(tone(), cuts, output)
+    assert data == render(tone(), output)
+    wanted = np.frombuffer(render(tone(), Output("pcm", sample_rate=8000)), "<i2").astype(int)
+    found = g711(data, format)
+    assert len(found) == len(wanted) == len(data)
+    assert np.all(np.abs(found - wanted) <= np.maximum(16, np.abs(wanted) / 16))
+
+
+def g711(data: bytes, format: Format) -> np.ndarray:
+    """What ffmpeg decodes."""
+    with av.open(io.BytesIO(data), format={"ulaw": "mulaw", "alaw": "alaw"}[format]) as file:
+        return np.concatenate([frame.to_ndarray()[0] for frame in file.decode(audio=0)]).astype(int)
+
+
+@pytest.mark.parametrize("name", ["ulaw", "alaw", "g711_ulaw", "g711_alaw", "ulaw_8000", "pcmu"])
+def test_telephony_has_8_khz_by_itself(client: TestClient, name: str) -> None:
+    body = {"input": "The morning train.", "seed": 1, "response_format": name}
+    answer = client.post(PATH, json=body)
     assert answer.status_code == 200, answer.text
-    if name.startswith("pcm"):
-        whole = client.post(f"/v1/text-to-speech/{voice}?output_format=pcm_24000", json=body)
-        assert len(answer.content) == pytest.approx(len(whole.content) * rate / 24000, abs=8)
-    else:
-        assert soundfile.read(io.BytesIO(answer.content))[1] == rate
+    assert answer.headers["content-type"] in ("audio/PCMU", "audio/PCMA")
+    assert len(answer.content) == pytest.approx(8000 * plain_seconds(client), abs=8)
+    assert client.post(PATH, json={**body, "stream": False}).content == answer.content
+
+
+# sample rates from each group that has a table of its own
+CODED = [("mp3", rate) for rate in (44100, 24000, 8000)]
+CODED += [("opus", 48000), ("aac", 24000), ("aac", 8000)]
+
+
+@pytest.mark.parametrize(("format", "rate"), CODED)
+def test_bit_rates_are_what_was_asked_for(format: Format, rate: int) -> None:
+    noise = np.random.default_rng(1).normal(0, 3000, 3 * SAMPLE_RATE).astype(np.int16)
+    there = bit_rates(format, rate)
+    for wanted in (there[0], there[len(there) // 2], there[-1]):
+        output = Output(format, sample_rate=rate, bit_rate=wanted)
+        for data in (render(noise, output), streamed(noise, [1920, 24_000], output)):
+            found = len(data) * 8 / 3 / 1000
+            assert found == pytest.approx(wanted, rel=0.12, abs=4), (format, rate, wanted)
+
+
+def test_what_no_encoder_makes_is_refused(client: TestClient) -> None:
+    for fields, param in (
+        ({"response_format": "mp3", "bit_rate": 320}, "bit_rate"),  # at 24 kHz
+        ({"response_format": "wav", "bit_rate": 128}, "bit_rate"),
+        ({"response_format": "opus", "bit_rate": 400}, "bit_rate"),
+        ({"response_format": "opus_44100_64"}, "sample_rate"),
+        ({"response_format": "ulaw_8000", "sample_rate": 16000}, "sample_rate"),
+        ({"response_format": "pcm_8000_64"}, "bit_rate"),
+        ({"response_format": "pcm_f32le"}, "response_format"),
+        ({"response_format": "mp3_44100_²"}, "response_format"),
+    ):
+        answer = client.post(PATH, json={"input": "Hello.", **fields})
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, param), fields
+    same = {"response_format": "ulaw_8000", "sample_rate": 8000, "bit_rate": None}
+    assert client.post(PATH, json={"input": "Hello.", **same}).status_code == 200
+
+
+ELEVENLABS = """
+mp3_22050_32 mp3_24000_48 mp3_44100_32 mp3_44100_64 mp3_44100_96 mp3_44100_128 mp3_44100_192
+pcm_8000 pcm_16000 pcm_22050 pcm_24000 pcm_32000 pcm_44100 pcm_48000 ulaw_8000 alaw_8000
+opus_48000_32 opus_48000_64 opus_48000_96 opus_48000_128 opus_48000_192
+wav_8000 wav_16000 wav_22050 wav_24000 wav_32000 wav_44100 wav_48000
+"""
+
+
+@pytest.mark.parametrize("name", ELEVENLABS.split())
+def test_elevenlabs_formats_are_what_they_say(client: TestClient, name: str) -> None:
+    kind, rate, *bits = name.split("_")
+    path = "/v1/text-to-speech/ryan?output_format="
+    body = {"text": "The morning train.", "seed": 1}
+    answer = client.post(path + name, json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == MEDIA_TYPES[kind]
+    seconds = plain_seconds(client)
+    if kind in ("pcm", "ulaw", "alaw"):
+        width = 2 if kind == "pcm" else 1
+        assert len(answer.content) / width / int(rate) == pytest.approx(seconds, abs=0.01)
+        return
+    with av.open(io.BytesIO(answer.content)) as file:
+        track = file.streams.audio[0]
+        assert track.rate == int(rate)
+        if kind == "mp3":
+            assert track.codec_context.bit_rate == 1000 * int(bits[0])
+
+
+@pytest.mark.parametrize("name", ["pcm_12345", "mp3_44100_7", "mp3_44100_144", "ogg_vorbis", ""])
+def test_elevenlabs_refusals_have_its_form_too(client: TestClient, name: str) -> None:
+    answer = client.post(f"/v1/text-to-speech/ryan?output_format={name}", json={"text": "Hello."})
+    assert answer.status_code == 400
+    told = answer.json()
+    assert told["detail"] == {"status": "invalid_value", "message": told["error"]["message"]}
 
 
 def ask(client: TestClient, format: str, rate: int, **fields: Any) -> Any:
