@@ -90,9 +90,9 @@ class _Pipe:
     """Standard output as a WAV stream of unknown length."""
 
     def __init__(self) -> None:
-        from studio.api.responses.encoding import open_encoder
+        from studio.api.responses.encoding import Coding, open_encoder
 
-        self._encoder = open_encoder("wav")
+        self._encoder = open_encoder(Coding("wav"))
 
     def write(self, pcm: Pcm) -> None:
         sys.stdout.buffer.write(self._encoder.feed(pcm))
