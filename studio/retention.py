@@ -10,13 +10,14 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from engine import Library
 from studio.scripts.projects import Projects
+from studio.scripts.store import ScriptStore
 from studio.settings import StudioSettings
 from studio.takes.take_store import DAY, Keeping, Takes
 
@@ -41,19 +42,19 @@ def open_takes(settings: StudioSettings) -> Takes:
 
 @dataclass(frozen=True)
 class Retention:
-    """Of one data folder. `takes`: the store that the page has open, if it is served."""
+    """Of one data folder. `takes`, `scripts`: the stores that the server has open."""
 
     settings: StudioSettings
     library: Library  # of who runs the server; guests have folders
     takes: Takes | None = None
+    scripts: ScriptStore | None = None
 
-    def start(self, daily: Iterable[Callable[[StudioSettings], object]] = ()) -> None:
-        """Tidy now and every hour, in a thread. `daily`: what other stores want done."""
+    def start(self) -> None:
+        """Tidy now and every hour, in threads; the audio of scripts once a day."""
         self.settings.data.mkdir(parents=True, exist_ok=True)
         for work in (self.tidy_voices, self.tidy_takes, self.tidy_scripts, self.tidy_guests):
             every(HOUR, work)
-        for other in daily:
-            every(DAY, lambda work=other: work(self.settings))  # type: ignore[misc]
+        every(DAY, self.tidy_script_audio)
 
     def tidy_voices(self) -> None:
         """Remove voices that were deleted long ago."""
@@ -72,6 +73,11 @@ class Retention:
         folder = self.settings.data / "scripts"
         if folder.is_dir():
             Projects(folder, sweep=False).purge(TRASH_DAYS * DAY)
+
+    def tidy_script_audio(self) -> None:
+        """Remove audio of scripts that nothing has used for long; it needs the voices."""
+        if self.scripts:
+            self.scripts.tidy(self.settings.superseded_days)
 
     def tidy_guests(self) -> None:
         """Remove what guests made before their days, also where none are served any more."""

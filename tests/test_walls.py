@@ -129,6 +129,7 @@ ORDER = {
         "cli",
         "server",
         "ui",
+        "context",
         "imports",
         "api",
         "retention",

@@ -133,7 +133,7 @@ def serving_alone(own: StudioSettings, open_engine: OpenTwin) -> Iterator[None]:
 def _alone(own: StudioSettings, open_engine: OpenTwin) -> None:
     context = AppContext(own, Console())
     with open_engine(context) as engine:
-        application = build_application(context, engine, False)
+        application = build_application(context, engine)
         serving.serve(application, serving.listen(own.host, own.port))
 
 

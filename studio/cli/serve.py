@@ -16,16 +16,10 @@ from studio.cli.listing import describe_speed
 from studio.settings import LOOPBACK, StudioSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeAlias
-
     from fastapi import FastAPI
 
     from studio.api.rates import Rates
-    from studio.takes.take_store import Takes
-
-    Upkeep: TypeAlias = Sequence[Callable[[StudioSettings], object]]
-
+    from studio.context import Studio
 
 OPEN_TO_ALL = (
     "Anyone who can reach this address can use everything here. Set TIMBRE_API_KEYS for a login, "
@@ -51,7 +45,7 @@ def _is_open_to_all(settings: StudioSettings) -> bool:
 def serve_studio(context: AppContext) -> None:
     """Serve until Ctrl-C."""
     from studio.imports.import_process import close_imports
-    from studio.retention import Retention, open_takes
+    from studio.retention import Retention
     from studio.server import serving
     from studio.server.process.data_lock import data_lock
 
@@ -63,9 +57,9 @@ def serve_studio(context: AppContext) -> None:
         data_lock(settings.data),
         context.engine(serving=True) as engine,
     ):
-        takes = open_takes(settings) if settings.page else None
-        application, upkeep = build_application(context, engine, takes)
-        Retention(settings, context.library(), takes).start(upkeep)
+        studio = stores_of(context, engine)
+        application = build_application(context, engine, studio if settings.page else None)
+        Retention(settings, context.library(), studio.takes, studio.scripts).start()
         greet(context)
         if slow := describe_speed(engine.stats().speed):
             context.tell.line(slow)
@@ -91,40 +85,47 @@ def check_page() -> None:
         )
 
 
-def build_application(
-    context: AppContext, engine: SpeechEngine, takes: Takes | None, rates: Rates | None = None
-) -> tuple[FastAPI, Upkeep]:
-    """The API, the page if it has `takes`, and what protects both. `rates`: see `create_api`.
+def stores_of(context: AppContext, engine: SpeechEngine) -> Studio:
+    """The stores of the data folder; with a page, also what it alone needs."""
+    from studio.context import open_studio
+    from studio.retention import open_takes
+    from studio.voices.voice_training import VoiceTraining
 
-    Beside it what the page's stores want done regularly.
+    settings = context.settings
+    return open_studio(
+        engine,
+        context.shelves(),
+        open_takes(settings),
+        guests=settings.guests,
+        transcribe=context.transcribe() if settings.page else None,
+        trainings=None if settings.guests else VoiceTraining(settings.data, settings.transcriber),
+    )
+
+
+def build_application(
+    context: AppContext,
+    engine: SpeechEngine,
+    studio: Studio | None = None,
+    rates: Rates | None = None,
+) -> FastAPI:
+    """The API, the page if there is a `studio`, and what protects both.
+
+    `rates`: see `create_api`.
     """
     from studio.api import create_api
     from studio.server import public_server
     from studio.ui.login import Login
 
-    settings, library = context.settings, context.shelves()
+    settings = context.settings
+    library = studio.library if studio else context.shelves()
     application = create_api(engine, library, settings.decided_api(), rates)
     login = Login(settings.api.keys)
-    upkeep: Upkeep = ()
-    if takes:
+    if studio:
         from studio.ui.page import mount_page
-        from studio.voices.voice_training import VoiceTraining
 
-        guests, transcribe = settings.guests, context.transcribe()
-        trainings = None if guests else VoiceTraining(settings.data, settings.transcriber)
-        studio = mount_page(
-            application,
-            engine,
-            library,
-            takes,
-            guests=guests,
-            login=login,
-            transcribe=transcribe,
-            trainings=trainings,
-        )
-        upkeep = studio.upkeep
+        mount_page(application, studio, login)
     public_server.protect(application, engine, settings, login)
-    return application, upkeep
+    return application
 
 
 def greet(context: AppContext) -> None:
@@ -146,6 +147,7 @@ def greet(context: AppContext) -> None:
 def serve_lent(context: AppContext) -> None:
     """Serve on ZeroGPU, where only Gradio's routes can be reached."""
     spaces = importlib.import_module("spaces")  # must be imported before torch and Gradio
+    from studio.context import open_studio
     from studio.retention import Retention, open_takes
     from studio.server import zerogpu
     from studio.server.process.data_lock import data_lock
@@ -161,6 +163,8 @@ def serve_lent(context: AppContext) -> None:
         ) as engine,
     ):
         engine.postprocess = finish
-        takes = open_takes(settings)
-        kept = Retention(settings, context.library(), takes)
-        zerogpu.serve(engine, context.shelves(), takes, kept)
+        studio = open_studio(
+            engine, context.shelves(), open_takes(settings), raw=False, guests=True
+        )
+        Retention(settings, context.library(), studio.takes, studio.scripts).start()
+        zerogpu.serve(studio, settings)

@@ -34,12 +34,12 @@ from engine import (
     open_cluster,
 )
 from studio.cli.app_context import AppContext
-from studio.cli.serve import build_application
+from studio.cli.serve import build_application, stores_of
 from studio.cluster.mirror import mirrored
 from studio.cluster.proxy_retry import REPLICA
 from studio.cluster.serve_replicas import ServeReplicas
 from studio.cluster.shared_rates import SharedRates
-from studio.retention import Retention, open_takes
+from studio.retention import Retention
 from studio.server.process.data_lock import data_lock
 from studio.settings import ClusterSettings, StudioSettings
 
@@ -94,9 +94,8 @@ class SpeechReplica:
         self._held.enter_context(mirrored(own.data, own.cluster.store))
         self._engine = self._held.enter_context(open_engine(context))
         self._replica = Replica(own_name(), self._engine)
-        self._application, _ = build_application(
-            context, self._engine, None, SharedRates(own.decided_api())
-        )
+        rates = SharedRates(own.decided_api())
+        self._application = build_application(context, self._engine, rates=rates)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
         return at_root(self._application, own_name(), self._proxies)
@@ -142,11 +141,9 @@ class Front:
         handle = serve.get_deployment_handle(REPLICAS, SPEECH)
         replicas = ServeReplicas(handle, own.cluster.dashboard)
         engine = self._held.enter_context(open_front(context, replicas, device))
-        takes = open_takes(own) if own.page else None
-        self._application, upkeep = build_application(
-            context, engine, takes, SharedRates(own.decided_api())
-        )
-        Retention(own, context.library(), takes).start(upkeep)
+        studio, rates = stores_of(context, engine), SharedRates(own.decided_api())
+        self._application = build_application(context, engine, studio if own.page else None, rates)
+        Retention(own, context.library(), studio.takes, studio.scripts).start()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
         return at_root(self._application, own_name(), self._proxies)

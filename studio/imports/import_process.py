@@ -94,12 +94,12 @@ class Imports:
         return self._script_of(path=str(path.absolute()))
 
     def typed(
-        self, text: str, manner: SpeechOptions = PLAIN, speakers: Collection[str] = ()
+        self, text: str, options: SpeechOptions = PLAIN, speakers: Collection[str] = ()
     ) -> Script:
         """A script from typed text; a long one is parsed like a file."""
         if len(text) <= SHORT:
-            return script_of_text(text, manner, speakers)
-        task = {"text": bounded(text), "speakers": [*speakers], "manner": manner.model_dump()}
+            return script_of_text(text, options, speakers)
+        task = {"text": bounded(text), "speakers": [*speakers], "manner": options.model_dump()}
         return self._script_of(**task)
 
     def project(self, path: Path, folder: Path) -> Project:

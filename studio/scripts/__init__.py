@@ -8,7 +8,6 @@ key, a digest of everything it depends on. So a reload, a crash or a change affe
 lines that it concerns. No pages here, and no tensors.
 """
 
-from studio.scripts.batch_synthesis import BatchSynthesis, Piece
 from studio.scripts.casting import Casting, resolve_cast, suggest
 from studio.scripts.export.captions import captions, chapter_list, srt, vtt
 from studio.scripts.export.export_files import export_file, export_lines
@@ -17,9 +16,10 @@ from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan, voice_digest
 from studio.scripts.model import Line, Script
 from studio.scripts.pauses import Pauses
-from studio.scripts.progress import Progress
 from studio.scripts.projects import Project, Projects, ProjectSummary
-from studio.scripts.render_stream import ScriptStream
+from studio.scripts.rendering.batch_synthesis import BatchSynthesis, Piece
+from studio.scripts.rendering.progress import Progress
+from studio.scripts.rendering.render_stream import ScriptStream
 from studio.scripts.serializer import text_of
 from studio.scripts.text.passages import Passage, SpeechOptions
 from studio.scripts.text.pronunciation import Spelling, read_spellings, write_spellings

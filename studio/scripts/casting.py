@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import Field
 
-from engine import Message, UnknownVoice, Voice
+from engine import InvalidSetting, Message, UnknownVoice, Voice
 from studio.scripts.model import Record, Script
 from studio.scripts.speaker_sex import Sex, speaker_sexes
 
@@ -90,3 +90,15 @@ def _described_sex(note: str) -> Sex | None:
     """The sex of a voice by its description."""
     found = {"male" if own[1] else "female" for own in _SEX.finditer(note)}
     return ("male" if "male" in found else "female") if len(found) == 1 else None
+
+
+def read_cast(text: str, default: str) -> Casting:
+    """`Anna = clara`, one a line or with commas between."""
+    pairs = [entry.partition("=") for entry in re.split(r"[\n,]", text) if entry.strip()]
+    wrong = next((name for name, sign, voice in pairs if not sign or not voice.strip()), None)
+    if wrong is not None:
+        raise InvalidSetting(
+            "Write the cast as `Anna = clara`, not {wrong!r}.", wrong=wrong.strip()[:60]
+        )
+    voices = {name.strip(): voice.strip() for name, _, voice in pairs}
+    return Casting(default=default, voices=voices)

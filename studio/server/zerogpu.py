@@ -11,36 +11,30 @@ from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from engine import Library, SpeechEngine
 from studio.api.rates import Rates
-from studio.retention import Retention
+from studio.context import Studio
 from studio.server.admission import admission
 from studio.server.process.log_limits import bounded_log
 from studio.server.public_server import around
 from studio.settings import StudioSettings
 from studio.takes import downloads
 from studio.takes.take_store import Takes
-from studio.ui.context import Studio
 from studio.ui.login import Login
 from studio.ui.page import looks
-from studio.ui.player.live_takes import LiveTakes
 from studio.ui.shell import build_shell
 
 
-def serve(engine: SpeechEngine, library: Library, takes: Takes, retention: Retention) -> None:
+def serve(studio: Studio, settings: StudioSettings) -> None:
     """Serve guests until the process ends."""
-    settings = retention.settings
-    studio = Studio(engine, library, LiveTakes(raw=False), takes, guests=True)
     rates = Rates(settings.api)
-    engine.admission_hook = admission(settings, rates)
+    studio.engine.admission_hook = admission(settings, rates)
     door, shell = Login(settings.api.keys), build_shell(studio)
-    retention.start(studio.upkeep)
     page, _, _ = shell.launch(
         server_name=settings.host,
         server_port=settings.port,
         quiet=True,
         prevent_thread_lock=True,
-        app_kwargs=_around(takes, door, settings, rates),
+        app_kwargs=_around(studio.takes, door, settings, rates),
         **looks(),
         **door.asking,
     )

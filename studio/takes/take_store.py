@@ -10,6 +10,7 @@ reported and not touched. This module knows no pages and no engine. Thread-safe.
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -37,8 +38,13 @@ CARD, SOUND = ".json", ".flac"
 MAX_CARD = 1024 * 1024  # bytes
 DAY = 86_400.0
 WAVE_PARTS = 40
+SEED_DIGITS = 9  # of a random seed, short enough to dictate
 
 Wave: TypeAlias = tuple[int, ...]
+
+
+def random_seed() -> int:
+    return secrets.randbelow(10**SEED_DIGITS)
 
 
 class Take(BaseModel):

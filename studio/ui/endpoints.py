@@ -16,7 +16,7 @@ import gradio as gr
 import numpy as np
 
 from engine import SAMPLE_RATE, Chunk, Pcm, SamplingParams, TimbreError, checked, save_sound
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.ui.speech_form import SpeechForm, read_seed
 
 

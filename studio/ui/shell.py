@@ -16,7 +16,7 @@ import gradio as gr
 from gradio.events import api
 
 from engine import Capabilities
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.ui.drafts import browser_id
 from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import both, word

@@ -13,11 +13,11 @@ import gradio as gr
 import numpy as np
 
 from engine import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Pcm
+from studio.context import Studio
+from studio.takes.event_transport import Payload
 from studio.takes.live_take import About
 from studio.takes.take_store import wave_of
-from studio.ui.context import Studio
 from studio.ui.i18n import both, tell
-from studio.ui.player.event_transport import Payload
 from studio.ui.take_card import ICONS, picture
 
 PRESSES = """

@@ -6,7 +6,6 @@ The Speak tab, the endpoints and regeneration share it. It knows no components.
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -22,12 +21,11 @@ from engine import (
 )
 from studio.scripts.text.cues import cues_of
 from studio.scripts.text.pieces import pieces_of
+from studio.takes.joined_stream import JoinedStream, PacedStream, Part
 from studio.takes.live_take import Stream
-from studio.takes.take_store import Take
-from studio.ui.joined_stream import JoinedStream, PacedStream, Part
+from studio.takes.take_store import Take, random_seed
 from studio.voices.voice_catalog import Choices
 
-SEED_DIGITS = 9
 SPEEDS = (0.5, 2.0)
 MAX_PIECES = 60  # of a text, between its pauses and cues
 
@@ -81,7 +79,7 @@ class SpeechForm:
         if len(pieces) == 1 and not pieces[0].cues:
             whole = replace(self, text=pieces[0].text or self.text)
             return engine.submit(whole.request(choices))
-        seed = secrets.randbelow(10**SEED_DIGITS) if self.seed is None else self.seed
+        seed = random_seed() if self.seed is None else self.seed
         follows = self._follows(choices)
         parts: list[Part] = []
         for piece in pieces:
@@ -147,8 +145,7 @@ def read_seed(written: str) -> int | None:
 
 
 def draw_seed() -> str:
-    """A random seed, short enough to dictate."""
-    return str(secrets.randbelow(10**SEED_DIGITS))
+    return str(random_seed())
 
 
 def rounded(seconds: float) -> str:

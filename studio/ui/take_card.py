@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from engine import SAMPLE_RATE
 from studio.takes.downloads import KINDS, link
+from studio.takes.event_transport import beginning
 from studio.takes.take_store import WAVE_PARTS, Take, Wave
 from studio.ui.i18n import both, tell
-from studio.ui.player.event_transport import beginning
 
 STOPPED: Final = "Stopped early"
 DROPPED: Final = "Not kept, as it was stopped."

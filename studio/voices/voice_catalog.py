@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from engine import (
     Blend,
@@ -30,6 +30,7 @@ MARKS = frozenset("+,:()")  # names with these are written as ids in a blend
 BLEND_MARKS = "+,(:"  # a name with one of these is a written blend
 LISTED = 60  # saved voices in a menu, and voices that a search finds
 Method: TypeAlias = Literal["linear", "spherical"]
+PHRASE: Final = "Hello! This is how I sound when I read something to you."  # tries a voice
 NO_INSTRUCTION = Message("Saved voices can't follow style instructions. Clear that field.")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
 from tests.support.browser import browser, open_page, open_pages, visitors
 from tests.support.tab_makers import make_studio

@@ -14,9 +14,11 @@ from engine import Clone, Library
 from studio import retention
 from studio.retention import Retention, guests_folder, open_takes, tidy
 from studio.scripts import Casting, Project, Projects, script_of_text
+from studio.scripts.store import ScriptStore
 from studio.settings import StudioSettings
 from studio.takes.take_store import DAY, Keeping, Takes
 from tests.support.serving import wait_until
+from tests.support.tab_makers import make_studio
 
 VOICE = Clone(np.ones(8, np.float32))
 LONG_AGO = time.time() - 90 * DAY
@@ -95,11 +97,17 @@ def test_the_store_that_the_page_has_open_is_tidied_itself(
     assert [each.days for each in tidied] == [None]
 
 
-def test_what_other_stores_want_is_done_with_the_settings(
+def test_unused_audio_of_scripts_is_removed_once_a_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(retention, "every", lambda seconds, work: work())
-    settings = StudioSettings(data=tmp_path)
-    Retention(settings, Library(tmp_path / "voices")).start([asked.append, asked.append])
-    assert asked == [settings, settings]
+    done: list[tuple[float, Any]] = []
+    monkeypatch.setattr(retention, "every", lambda seconds, work: done.append((seconds, work)))
+    settings = StudioSettings(data=tmp_path, superseded_days=3)
+    studio = make_studio(tmp_path)
+    tidied: list[float] = []
+    monkeypatch.setattr(ScriptStore, "tidy", lambda self, days: tidied.append(days))
+    Retention(settings, studio.library, studio.takes, studio.scripts).start()
+    for seconds, work in done:
+        if seconds == DAY:
+            work()
+    assert tidied == [3]

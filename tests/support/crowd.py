@@ -27,6 +27,7 @@ from fastapi import FastAPI
 
 from engine import EngineSettings, Library, Preset, SpeechRequest
 from engine.testing import Costs, FakeEngine
+from studio.context import open_studio
 from studio.server import serving
 from studio.ui import page
 from tests.support.visiting import ROOT
@@ -44,7 +45,7 @@ def serve(data: Path) -> None:
     with FakeEngine(settings=settings, costs=Costs(step=STEP)) as engine:
         application, address = FastAPI(), serving.listen("127.0.0.1", 0)
         application.get("/running")(lambda: engine.stats().running)
-        page.mount_page(application, engine, Library(data / "voices"))
+        page.mount_page(application, open_studio(engine, Library(data / "voices")))
         threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
         print(address.getsockname()[1], flush=True)
         sys.stdin.read()

@@ -14,6 +14,7 @@ from gradio.context import Context
 
 from engine import Library
 from engine.testing import Costs, FakeEngine
+from studio.context import open_studio
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
 from tests.support.browser import OpenPage, Server, Tap
@@ -97,7 +98,8 @@ class House:
         Context.id = 0  # as in a process of its own
         engine = self._stack.enter_context(FakeEngine(costs=Costs(step=0.02)))
         mount_page(
-            application, engine, Library(self._folder / "voices"), self.takes, guests=self._guests
+            application,
+            open_studio(engine, Library(self._folder / "voices"), self.takes, guests=self._guests),
         )
         return self._stack.enter_context(Server(application))
 

@@ -19,6 +19,7 @@ from pydantic import SecretStr
 from engine import Library
 from engine.testing import FakeEngine
 from studio.api import create_api
+from studio.context import open_studio
 from studio.retention import open_takes
 from studio.server import public_server, serving
 from studio.server.visitors import COOKIE, shelf
@@ -33,7 +34,7 @@ def application_of(own: StudioSettings, engine: FakeEngine) -> FastAPI:
     library = Library(shelf(own.data) if own.guests else own.data / "voices")
     application = create_api(engine, library, own.api)
     takes, login = open_takes(own), Login(own.api.keys)
-    page.mount_page(application, engine, library, takes, guests=own.guests, login=login)
+    page.mount_page(application, open_studio(engine, library, takes, guests=own.guests), login)
     public_server.protect(application, engine, own, login)
     return application
 

@@ -15,6 +15,7 @@ from engine import Library, read_capabilities
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
 from studio.cli.app_context import MINI
+from studio.context import open_studio
 from studio.settings import ApiSettings
 from studio.ui.page import mount_page
 from tests.support.serving import serving
@@ -30,7 +31,7 @@ def main(folder: str) -> None:
     library = Library(Path(folder) / "voices")
     with FakeEngine([twin()]) as engine:
         api = create_api(engine, library, ApiSettings(reference_consent="operator"))
-        mount_page(api, engine, library)
+        mount_page(api, open_studio(engine, library))
         with serving(api, lifespan="on") as url:
             print(url.removeprefix("http://"), flush=True)
             sys.stdin.read()

@@ -19,6 +19,7 @@ from gradio_client import Client
 
 from engine import Library, Preset, SpeechRequest
 from engine.testing import FakeEngine
+from studio.context import open_studio
 from studio.server import serving
 from studio.ui import page
 
@@ -52,7 +53,7 @@ def visit(data: Path, url: str = "") -> dict[str, Any]:
 
 def served(engine: FakeEngine, data: Path) -> str:
     application, address = FastAPI(), serving.listen("127.0.0.1", 0)
-    page.mount_page(application, engine, Library(data / "voices"))
+    page.mount_page(application, open_studio(engine, Library(data / "voices")))
     threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
     return f"http://127.0.0.1:{address.getsockname()[1]}"
 

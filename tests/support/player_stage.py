@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from engine import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Pcm
-from studio.ui.player.live_takes import LiveTakes
+from studio.takes.live_takes import LiveTakes
 from studio.ui.player.player import HEAD, live_player, plays
 from tests.support.browser import Server, Tap
 

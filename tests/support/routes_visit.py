@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from engine import Library
 from engine.testing import FakeEngine
 from studio.api import create_api
+from studio.context import open_studio
 from studio.server.public_server import protect
 from studio.settings import StudioSettings
 from studio.ui.login import Login
@@ -37,7 +38,7 @@ def visit(data: Path, closed: list[str]) -> dict[str, Any]:
     library = Library(data / "voices")
     with FakeEngine() as engine:
         application, login = create_api(engine, library, own.api), Login(own.api.keys)
-        mount_page(application, engine, library, login=login)
+        mount_page(application, open_studio(engine, library), login)
         page = application.routes[-1].app  # type: ignore[attr-defined]
         protect(application, engine, own, login)
         with TestClient(application, base_url="http://localhost") as client:

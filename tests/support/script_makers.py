@@ -14,10 +14,10 @@ import numpy as np
 from engine import Busy, Chunk, End, InvalidText, Pcm, Preset, SpeechRequest, StepFailed
 from engine.testing import FakeEngine
 from studio.imports import reader
-from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.line_audio import silence
 from studio.scripts.line_requests import Delivery, Job, plan
 from studio.scripts.model import Script
+from studio.scripts.rendering.batch_synthesis import BatchSynthesis
 from studio.scripts.text.passages import PLAIN, SpeechOptions
 from studio.scripts.text.typed import script_of_text
 

@@ -15,10 +15,10 @@ import soundfile
 
 from engine import SAMPLE_RATE, Clone, Library
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
+from studio.context import Studio
+from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
-from studio.ui.context import Studio
 from studio.ui.page import looks
-from studio.ui.player.live_takes import LiveTakes
 
 
 def make_studio(

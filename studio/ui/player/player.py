@@ -7,6 +7,7 @@ they run before any component is built. This module knows no engine.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -16,15 +17,15 @@ import gradio as gr
 from gradio.components import Component
 from gradio.events import Dependency
 
-from studio.ui.player.event_transport import Payload
+from studio.takes.event_transport import Payload
+from studio.takes.live_takes import LiveTakes
+from studio.ui.i18n import tell
 from studio.ui.player.labels import WORDS
-from studio.ui.player.live_takes import LiveTakes
 
 FOLDER = Path(__file__).parent
 WORKLET = ("playout.js", "stretch.js", "resample.js", "worklet.js")
 PAGE = ("plain.js", "sound.js", "feed.js", "wave.js", "bar.js", "player.js")
 
-# Arguments of an event that plays, for custom events such as `html.again(…)` too.
 PLAYING: dict[str, Any] = {
     "concurrency_limit": None,
     "show_progress": "hidden",
@@ -79,12 +80,28 @@ def plays(
     """Let triggers (`[button.click, text.submit]`) speak to a player; the latest one wins."""
     return gr.on(  # type: ignore[no-any-return]
         list(triggers),
-        speak,
+        translated(speak),
         list(inputs),
         player,
         preprocess=preprocess,
         **PLAYING,
     )
+
+
+def translated(speak: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
+    """The same handler; messages in its payloads are in the language of the browser."""
+
+    @functools.wraps(speak)
+    async def told(*values: Any) -> AsyncIterator[Any]:
+        async for payload in speak(*values):
+            ended = payload.get("ended")
+            yield (
+                {**payload, "ended": {**ended, "message": tell(ended["message"])}}
+                if (ended)
+                else payload
+            )
+
+    return told
 
 
 def _script() -> str:

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import gradio as gr
 from gradio.events import api
 
+from studio.context import Studio
 from studio.ui.blend_pad.blend_pad import blend_pad
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, weights_at
-from studio.ui.context import Studio
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import word
 from studio.ui.player.player import live_player, plays

@@ -13,20 +13,19 @@ from typing import Any, Final, Literal, TypeAlias
 import gradio as gr
 
 from engine import Clone, InvalidSetting, SavedVoice, SpeechRequest, TimbreError, parse_blend
+from studio.context import Studio
+from studio.takes.event_transport import Payload
+from studio.takes.joined_stream import PAUSE, JoinedStream
 from studio.takes.live_take import About
 from studio.ui.blend_pad.blend_pad import Handle, handle, released
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
-from studio.ui.context import Studio
 from studio.ui.i18n import warning, word
-from studio.ui.joined_stream import PAUSE, JoinedStream
-from studio.ui.player.event_transport import Payload
 from studio.ui.tabs.voice_form import (
     SAVED,
     Update,
     models_now,
     save_voice,
     saved_line,
-    speaking,
     told_to_programs,
     try_out,
 )
@@ -118,7 +117,7 @@ class BlendTab:
         def line() -> SpeechRequest:
             return self._line(recipe, method, phrase, model)
 
-        async for payload in speaking(self._studio, line, self._studio.choices().shown(recipe)):
+        async for payload in self._studio.speak(line, self._studio.choices().shown(recipe)):
             yield payload
 
     async def speak_there(

@@ -11,7 +11,7 @@ from typing import Any, Final
 import gradio as gr
 
 from engine import InvalidAudio, TimbreError
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.ui.i18n import both, warning, word
 from studio.ui.tabs.voice_form import QUIET, told_to_programs
 from studio.watermark import MISSING, is_installed, judge

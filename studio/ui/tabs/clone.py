@@ -28,16 +28,15 @@ from engine import (
     TimbreError,
     load_reference_audio,
 )
+from studio.context import Studio
+from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About
-from studio.ui.context import Studio
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
-from studio.ui.player.event_transport import Payload, refusal
-from studio.ui.player.player import PLAYING, live_player, plays
+from studio.ui.player.player import live_player, plays
 from studio.ui.sound_card import Card, hear, html_of, sound_cards
 from studio.ui.tabs import own_voice
 from studio.ui.tabs.voice_form import (
-    PHRASE,
     QUIET,
     SAVED,
     Update,
@@ -47,10 +46,10 @@ from studio.ui.tabs.voice_form import (
     save_form,
     save_voice,
     saved_line,
-    speaking,
     told_to_programs,
     try_out,
 )
+from studio.voices.voice_catalog import PHRASE
 
 BEST: Final = (5.0, 15.0)  # seconds
 FASTEST: Final = 40  # characters of a transcript for each second of its recording, at most
@@ -135,7 +134,7 @@ class CloneTab:
         def line() -> SpeechRequest:
             return try_out(phrase, self._voice(path, transcript, agreed, model))
 
-        async for payload in speaking(self._studio, line, tell("Clone")):
+        async for payload in self._studio.speak(line, tell("Clone")):
             yield payload
 
     def save(
@@ -251,7 +250,7 @@ def build(studio: Studio) -> None:
     triggers = [controls.speak.click, controls.phrase.submit]
     asked = [audio, transcript, agreed, controls.phrase, model]
     plays(player, triggers, tab.speak, asked)
-    controls.cleaned.hear(tab.hear, audio, player, **PLAYING)
+    plays(player, [controls.cleaned.hear], tab.hear, [audio])
     form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
     if studio.trainings is not None:
         own_voice.build(studio, studio.trainings)

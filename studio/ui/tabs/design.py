@@ -31,12 +31,12 @@ from engine import (
     TimbreError,
     load_reference_audio,
 )
+from studio.context import Studio
+from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About
-from studio.ui.context import Studio
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
-from studio.ui.player.event_transport import Payload, refusal
-from studio.ui.player.player import PLAYING, live_player
+from studio.ui.player.player import live_player, plays
 from studio.ui.sound_card import Card, hear, html_of, pressed, sound_cards
 from studio.ui.tabs.voice_form import (
     QUIET,
@@ -282,7 +282,7 @@ def build(studio: Studio) -> None:
     )
     keep_draft("design", [on.description, on.phrase, *form.fields])
     on.stop.click(tab.stop, None, None, **QUIET)
-    takes.hear(tab.hear, sketches, player, **PLAYING)
+    plays(player, [takes.hear], tab.hear, [sketches])
     form.button.click(tab.save, [*form.fields, sketches, pick], form.status, **QUIET)
     api(tab.program, api_name="design", concurrency_limit=None)
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import gradio as gr
 
 from engine import SpeechEngine, Stats, load_profile, profiles
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.ui.i18n import both
 from studio.ui.tabs import models
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.ui.i18n import word
 from studio.ui.tabs import check, takes, voices
 

@@ -23,7 +23,7 @@ from engine import (
     add_model,
     exchange,
 )
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.tabs.voice_form import QUIET, on_show

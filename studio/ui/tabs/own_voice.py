@@ -25,7 +25,7 @@ from engine import (
     Waveform,
     load_reference_audio,
 )
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.tabs.voice_form import QUIET, Update, checked_name, on_show
 from studio.voices.voice_training import VoiceTraining

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from studio.context import Studio
 from studio.takes.downloads import KINDS
+from studio.takes.event_transport import Payload
 from studio.ui import take_card
-from studio.ui.context import Studio
 from studio.ui.drafts import back, browser_id, keep_draft
 from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import word
-from studio.ui.player.event_transport import Payload
-from studio.ui.player.player import PLAYING, live_player, plays
+from studio.ui.player.player import live_player, plays
 from studio.ui.speech_form import SPEEDS
 from studio.ui.tabs.script.options import SPELLINGS
 from studio.ui.tabs.speak_handlers import (
@@ -209,7 +209,7 @@ def _speak(
     plays(player, [listen.click], speaking.sample, [fields.voice])
     hello = outcome.list.hello
     hello(lambda: WELCOME, None, fields.text, **QUICK)
-    hello(speaking.welcome, [outcome.owner, fields.voice], player, **PLAYING)
+    plays(player, [hello], speaking.welcome, [outcome.owner, fields.voice])
 
 
 def _again(
@@ -229,7 +229,7 @@ def _again(
     cards = [outcome.pair.left.card, outcome.pair.right.card]
     shown = [outcome.list, *outcome.pair.outputs]
     for own in cards:
-        own.again(anew, outcome.owner, player, **PLAYING)
+        plays(player, [own.again], anew, [outcome.owner])
     for own in (*cards, outcome.list):
         own.act(speaking.act, [outcome.owner, outcome.pair.ids], shown, **QUICK)
     cards[0].act(speaking.fill, None, [*fields.all(), lock], **QUICK)

@@ -24,10 +24,10 @@ from engine import (
     parse_blend,
     speaking_seconds,
 )
+from studio.context import Studio
+from studio.takes.event_transport import Payload, refusal
 from studio.ui import take_card
-from studio.ui.context import Studio
 from studio.ui.i18n import both, tell, word
-from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import (
     SpeechForm,
     asked_for,

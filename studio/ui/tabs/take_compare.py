@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 import gradio as gr
 
 from engine import End, Pcm, RequestError, SpeechStream
+from studio.context import Studio
+from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About, Stream
 from studio.takes.take_store import Take, Takes, Wave
 from studio.ui import take_card
-from studio.ui.context import Studio
 from studio.ui.i18n import tell
-from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import SpeechForm, asked_for, named_now
 from studio.ui.take_card import LINEAGE
 

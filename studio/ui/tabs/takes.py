@@ -13,14 +13,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import gradio as gr
 
 from engine import RequestError
+from studio.context import Studio
 from studio.takes.downloads import MOST
+from studio.takes.event_transport import Payload
 from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
-from studio.ui.context import Studio
 from studio.ui.drafts import back, browser_id
 from studio.ui.i18n import both, tell, word
-from studio.ui.player.event_transport import Payload
-from studio.ui.player.player import PLAYING, live_player
+from studio.ui.player.player import live_player, plays
 from studio.ui.speech_form import named_now, voice_names
 from studio.ui.tabs.take_compare import (
     Shown,
@@ -182,5 +182,5 @@ def _wire(studio: Studio, found: Found, sides: TakeCompare, player: gr.HTML) -> 
         own.act(tab.act, [sides.ids, changes], acted, **QUIET)
     found.rows.all(tab.act_on_all, [sides.ids, changes], acted, **QUIET)
     for own in cards:
-        own.again(anew, found.owner, player, **PLAYING)
+        plays(player, [own.again], anew, [found.owner])
     player.take(tab.keep, changes, acted, **QUIET)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -20,16 +19,14 @@ from engine import (
     TimbreError,
     Voice,
 )
-from studio.takes.live_take import About
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.ui.drafts import Trigger
 from studio.ui.i18n import tell, word
-from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.voice_cards import use_link
+from studio.voices.voice_catalog import PHRASE
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
-PHRASE: Final = "Hello! This is how I sound when I read something to you."
 SAVED: Final = "is saved. You find it in every list of voices."
 COLOUR: Final = "#4f7cac"
 # Several people at once, nothing over the page, and no endpoint of its own.
@@ -128,20 +125,6 @@ def told_to_programs() -> Iterator[None]:
         yield
     except TimbreError as error:
         raise gr.Error(str(error), print_exception=False) from error
-
-
-async def speaking(
-    studio: Studio, prepare: Callable[[], SpeechRequest], voice: str = ""
-) -> AsyncGenerator[Payload, None]:
-    """Payloads for a player: the request is made in a thread, refusals are told as sentences."""
-    try:
-        request = await asyncio.to_thread(prepare)
-    except TimbreError as error:
-        yield refusal(error.message)
-        return
-    about = About(voice, str(request.text))
-    async for payload in studio.live.play(lambda: studio.engine.submit(request), about=about):
-        yield payload
 
 
 def try_out(text: str, voice: Voice, seed: int | None = None) -> SpeechRequest:

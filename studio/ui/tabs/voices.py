@@ -13,24 +13,22 @@ from typing import Final, NamedTuple
 import gradio as gr
 
 from engine import InvalidVoice, Message, SavedVoice, SpeechRequest, TimbreError, UnknownVoice
-from studio.scripts import Projects
-from studio.ui.context import Studio
+from studio.context import Studio
+from studio.scripts.voice_usage import usage_of
+from studio.takes.event_transport import Payload
 from studio.ui.i18n import tell, warning, word
-from studio.ui.player.event_transport import Payload
-from studio.ui.player.player import PLAYING, live_player, plays
+from studio.ui.player.player import live_player, plays
 from studio.ui.tabs.voice_form import (
     COLOUR,
-    PHRASE,
     QUIET,
     Update,
     checked_name,
     hex_colour,
     on_show,
-    speaking,
     try_out,
 )
 from studio.ui.voice_cards import PRESSES, VoiceCard, cards
-from studio.ui.voice_usage import usage_of
+from studio.voices.voice_catalog import PHRASE
 
 SHOWN: Final = 60  # voices in the list at once
 FAVOURITES: Final = 500  # that a browser remembers
@@ -62,7 +60,6 @@ class VoicesTab:
     def __init__(self, studio: Studio, outbox: Path) -> None:
         self._studio = studio
         self._outbox = outbox  # where files to download are put
-        self._projects = Projects(studio.library.folder.parent / "scripts")
 
     def find(self, words: str) -> list[SavedVoice]:
         """Saved voices with every word in name, tags, note or kind."""
@@ -111,7 +108,7 @@ class VoicesTab:
         def line() -> SpeechRequest:
             return try_out(phrase, self._studio.choices().named(key))
 
-        async for payload in speaking(self._studio, line, self._studio.choices().shown(key)):
+        async for payload in self._studio.speak(line, self._studio.choices().shown(key)):
             yield payload
 
     def _every(self) -> list[VoiceCard]:
@@ -160,7 +157,7 @@ class VoicesTab:
         voice in use."""
         try:
             own = self._studio.library.get(_one(picked))
-            used = usage_of(own, self._studio, self._projects)
+            used = usage_of(own, self._studio.scripts, self._studio.takes)
         except TimbreError as error:
             return warning(error), gr.skip(), gr.skip(), gr.update(visible=False)
         if not used:
@@ -216,7 +213,7 @@ class VoicesTab:
             return try_out(phrase, self._studio.library.get(_one(picked)).voice)
 
         own = self._own(picked)
-        async for payload in speaking(self._studio, line, own.name if own else ""):
+        async for payload in self._studio.speak(line, own.name if own else ""):
             yield payload
 
     def _own(self, picked: str | None) -> SavedVoice | None:
@@ -355,7 +352,7 @@ def build(studio: Studio) -> None:
     tab = VoicesTab(studio, Path(card.file.GRADIO_CACHE))
     _wire(tab, found, card, actions)
     plays(player, [actions.listen.click], tab.speak, [found.picked, actions.phrase])
-    found.cards.hear(tab.hear, actions.phrase, player, **PLAYING)
+    plays(player, [found.cards.hear], tab.hear, [actions.phrase])
 
 
 def _found() -> Found:

@@ -31,7 +31,7 @@ from studio.cli.serve import build_application
 from studio.settings import StudioSettings
 
 settings = StudioSettings(page=False, data=Path(sys.argv[1]))
-application, _ = build_application(AppContext(settings, Console()), FakeEngine(), None)
+application = build_application(AppContext(settings, Console()), FakeEngine())
 client = TestClient(application, base_url="http://localhost")
 print(client.get("/v1/audio/voices").status_code)
 """

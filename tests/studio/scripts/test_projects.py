@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from engine import InvalidAudio, Preset, RequestError
 from engine.testing import FakeEngine
 from studio.scripts import edits
-from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.casting import Casting
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan
 from studio.scripts.projects import Project, Projects
+from studio.scripts.rendering.batch_synthesis import BatchSynthesis
 from studio.scripts.text.typed import script_of_text
 from studio.scripts.tracks import status_of
 from tests.support.crash import every_death

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE
-from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.model import Script
-from studio.scripts.render_stream import ScriptStream
+from studio.scripts.rendering.batch_synthesis import BatchSynthesis
+from studio.scripts.rendering.render_stream import ScriptStream
 from studio.scripts.serializer import text_of
 from studio.scripts.text.typed import script_of_text
 from tests.support.script_makers import LINES, Unruly, jobs_of, run, script_of_file

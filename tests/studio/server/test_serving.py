@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ import app
 from engine.testing import FakeEngine
 from studio.cli import app_context
 from studio.cli.serve import _is_open_to_all
+from studio.context import Studio
 from studio.layout import ROOT
 from studio.server import serving
 from studio.server.process.data_lock import data_lock
@@ -63,9 +63,8 @@ def test_the_page_is_there_for_guests_or_for_friends(
 ) -> None:
     mounted: list[bool] = []
 
-    def mount(*_: object, guests: bool, **how: object) -> SimpleNamespace:
-        mounted.append(guests)
-        return SimpleNamespace(upkeep=[])
+    def mount(_: object, studio: Studio, login: object) -> None:
+        mounted.append(studio.guests)
 
     monkeypatch.setattr(page, "mount_page", mount)
     monkeypatch.setenv("TIMBRE_GUESTS", guests)
@@ -77,7 +76,7 @@ def test_the_page_is_there_for_guests_or_for_friends(
 
 def test_the_api_stands_alone(served: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     mounted: list[bool] = []
-    monkeypatch.setattr(page, "mount_page", lambda *_, guests, **how: mounted.append(guests))
+    monkeypatch.setattr(page, "mount_page", lambda *_: mounted.append(True))
     monkeypatch.setenv("TIMBRE_PAGE", "false")
     result = run()
     assert result.exit_code == 0, result.output

@@ -17,6 +17,7 @@ from gradio.i18n import I18nData
 from engine import Library
 from engine.testing import FakeEngine
 from engine.text.sentences import LANGUAGE_CODES
+from studio.context import open_studio
 from studio.ui import i18n, take_card
 from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, build_shell
@@ -128,7 +129,9 @@ def test_our_own_html_is_escaped_in_each_language(monkeypatch: pytest.MonkeyPatc
 def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     application = fastapi.FastAPI()
     with FakeEngine() as engine:
-        mount_page(application, engine, Library(tmp_path_factory.mktemp("zh") / "voices"))
+        mount_page(
+            application, open_studio(engine, Library(tmp_path_factory.mktemp("zh") / "voices"))
+        )
         with Server(application) as url:
             yield url
 

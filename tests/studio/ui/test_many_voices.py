@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.ui.tabs.blend_handlers import BlendTab, written
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View

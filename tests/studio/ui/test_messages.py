@@ -23,8 +23,9 @@ from pydantic import ValidationError
 import engine
 from engine import Message, errors
 from engine.voices.voice_format import VoiceCard
+from studio.context import Studio
 from studio.ui import i18n
-from studio.ui.context import Studio
+from studio.ui.player.player import translated
 from studio.ui.tabs.clone import CloneTab
 from tests.support.tab_makers import told
 
@@ -152,7 +153,7 @@ def test_a_sentence_in_a_sentence_is_told_in_chinese_too() -> None:
 def test_a_refusal_of_the_engine_is_told_in_chinese(studio: Studio) -> None:
     tab = CloneTab(studio)
     with asking("zh-CN"):
-        last = told(tab.speak(None, "", True, "hi"))[-1]
+        last = told(translated(tab.speak)(None, "", True, "hi"))[-1]
     assert last["ended"]["message"] == "请先录音或拖入文件。"
 
 

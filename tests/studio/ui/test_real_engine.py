@@ -11,6 +11,7 @@ import pytest
 
 from engine import SAMPLE_RATE, Library, open_engine
 from studio.cli.app_context import MINI
+from studio.context import open_studio
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
 from tests.support.browser import OpenPage, Server, Tap, play_through
@@ -29,7 +30,7 @@ def url(browser: Any, takes: Takes, tmp_path_factory: Any) -> Iterator[str]:
     application = fastapi.FastAPI()
     library = Library(tmp_path_factory.mktemp("voices"))
     with open_engine([MINI], "cpu") as engine:
-        mount_page(application, engine, library, takes)
+        mount_page(application, open_studio(engine, library, takes))
         with Server(application) as url:
             yield url
 

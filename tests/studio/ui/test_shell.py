@@ -14,6 +14,7 @@ import pytest
 
 from engine import Library, Preset, SpeechRequest, load_profile, profiles
 from engine.testing import Costs, FakeEngine
+from studio.context import open_studio
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, present, reason
@@ -52,7 +53,7 @@ def url(
 ) -> Iterator[str]:
     application = fastapi.FastAPI()
     library = Library(tmp_path_factory.mktemp("data") / "voices")
-    mount_page(application, engine, library, takes)
+    mount_page(application, open_studio(engine, library, takes))
     with Server(application) as url:
         yield url
 

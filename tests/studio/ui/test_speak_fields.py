@@ -6,9 +6,9 @@ from pathlib import Path
 
 from engine import Library, SpeechRequest
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
+from studio.context import Studio
+from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
-from studio.ui.context import Studio
-from studio.ui.player.live_takes import LiveTakes
 from studio.ui.tabs.speak_handlers import SpeakHandlers
 from tests.support.tab_makers import some_clone
 

@@ -27,10 +27,10 @@ from engine import (
     speaking_seconds,
 )
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
+from studio.context import Studio
+from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
-from studio.ui.context import Studio
-from studio.ui.player.live_takes import LiveTakes
 from studio.ui.speech_form import (
     SpeechForm,
     asked_for,

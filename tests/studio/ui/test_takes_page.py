@@ -15,6 +15,7 @@ import pytest
 
 from engine import Library, Preset, SpeechRequest
 from engine.testing import Costs, FakeEngine
+from studio.context import open_studio
 from studio.takes.take_store import Take, Takes
 from studio.ui.page import mount_page
 from tests.support.browser import OpenPage, Server, Tap, expect, open_tab, paste, wait_until
@@ -41,7 +42,9 @@ def takes(engine: FakeEngine, tmp_path_factory: pytest.TempPathFactory) -> Takes
 @pytest.fixture(scope="module")
 def url(browser: Any, engine: FakeEngine, takes: Takes, tmp_path_factory: Any) -> Iterator[str]:
     application = fastapi.FastAPI()
-    mount_page(application, engine, Library(tmp_path_factory.mktemp("own") / "voices"), takes)
+    mount_page(
+        application, open_studio(engine, Library(tmp_path_factory.mktemp("own") / "voices"), takes)
+    )
     with Server(application) as url:
         yield url
 

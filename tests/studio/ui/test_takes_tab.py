@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from engine import Preset, RequestError, SpeechRequest
+from studio.context import Studio
 from studio.takes.take_store import Take, Takes
-from studio.ui.context import Studio
 from studio.ui.speech_form import SpeechForm
 from studio.ui.tabs.take_compare import NOTHING, act, again, newest, shown, speak
 from studio.ui.tabs.takes import PAGE, Page, TakesTab

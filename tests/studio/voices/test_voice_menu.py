@@ -8,7 +8,7 @@ import pytest
 
 from engine import Design, Library
 from engine.testing import fake_capabilities
-from studio.ui.context import Studio
+from studio.context import Studio
 from studio.voices.voice_catalog import LISTED, Menu
 from tests.support.tab_makers import save_many, some_clone
 

@@ -22,10 +22,10 @@ from engine import Library, Pcm, Preset, SpeechRequest, save_sound
 from engine.testing import FakeEngine
 from studio.api import create_api
 from studio.cli import app_context
+from studio.context import Studio
+from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
-from studio.ui.context import Studio
 from studio.ui.endpoints import Endpoints
-from studio.ui.player.live_takes import LiveTakes
 from studio.ui.tabs import check
 from studio.watermark import MISSING, open_watermark, perth_weights
 from tests.studio.api.websocket.ws_client import DONE, PATH, config, hear, say, words

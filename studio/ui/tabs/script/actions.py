@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from engine import InvalidText
 from studio.scripts import Line, Passage, Project, Script, edits
-from studio.ui.tabs.script.playback import ScriptPlayback
-from studio.ui.tabs.script.store import OpenScript, ScriptStore
+from studio.scripts.rendering.playback import ScriptPlayback
+from studio.scripts.store import OpenScript, ScriptStore
 from studio.ui.tabs.script.view import PAGE, View
 
 Press: TypeAlias = dict[str, Any]  # the detail that script.js sends

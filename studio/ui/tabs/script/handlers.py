@@ -9,22 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gradio as gr
 
 from engine import InvalidText, Message, RequestError, TimbreError
+from studio.context import Studio
+from studio.imports.formats import SUFFIXES
 from studio.imports.project_uploads import GONE
 from studio.scripts import Delivery, text_of
-from studio.ui.context import Studio
+from studio.scripts.rendering.playback import Payloads
+from studio.scripts.store import PROJECT_SUFFIX, OpenScript
+from studio.takes.event_transport import Payload
 from studio.ui.i18n import tell
-from studio.ui.player.event_transport import Payload
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.actions import LOOKING, Press, ScriptActions
 from studio.ui.tabs.script.lines import lines_of
 from studio.ui.tabs.script.options import ReadingFields, delivery_of, values_of
-from studio.ui.tabs.script.playback import Payloads, ScriptPlayback
-from studio.ui.tabs.script.store import OpenScript, ScriptStore, chosen_file
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import Update
 
@@ -74,11 +76,14 @@ class ScriptTab:
 
     def __init__(self, studio: Studio) -> None:
         self._guests, self._uploads = studio.guests, studio.uploads
-        self.store = ScriptStore(studio)
-        self.playback = ScriptPlayback(studio, self.store)
+        self.store, self.playback = studio.scripts, studio.playback
         self._actions = ScriptActions(self.store, self.playback)
 
     # Showing.
+
+    def listed(self) -> list[tuple[str, str]]:
+        """Labels and numbers of all scripts."""
+        return [(tell(label), number) for label, number in self.store.listed()]
 
     def show(self, number: str | None, mine: str = "") -> tuple[Update, ...]:
         """Show a script and its reading settings; an empty tab if it is gone."""
@@ -137,11 +142,13 @@ class ScriptTab:
     def receive(self, path: str | None, mine: str) -> tuple[Update, ...]:
         """Create a script from an uploaded file."""
         with warned():
-            file = chosen_file(path)
+            if not path:
+                there = ", ".join([*SUFFIXES, PROJECT_SUFFIX])
+                raise RequestError("Choose a file first: {there}.", there=there)
             titles = self.store.titles()
             visible = {number for _, number in self._listed(mine)}
             taken = [title for number, title in titles.items() if number in visible]
-            opened = self.store.receive(file, taken)
+            opened = self.store.receive(Path(path), taken)
             if re.sub(r" \(\d+\)$", "", opened.project.title) in taken:
                 gr.Info(tell(Message(RENAMED, title=opened.project.title)))
             return self.show(opened.number, mine)
@@ -297,7 +304,7 @@ class ScriptTab:
     def _listed(self, mine: str) -> list[tuple[str, str]]:
         """Guests see the scripts of their browser, others all scripts."""
         own = set(mine.split())
-        return [each for each in self.store.listed() if not self._guests or each[1] in own]
+        return [each for each in self.listed() if not self._guests or each[1] in own]
 
     def _cast(self, opened: OpenScript, view: View) -> Board:
         """The speakers with their voices; of many voices, some to choose among and a search."""

@@ -12,9 +12,9 @@ import numpy as np
 
 from engine import SAMPLE_RATE, InvalidAudio, Pcm
 from studio.scripts import Job, Line, LineAudio, Progress, Status
+from studio.scripts.store import OpenScript
 from studio.scripts.text.cues import cues_of
 from studio.ui.tabs.script import view as board
-from studio.ui.tabs.script.store import OpenScript
 from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, TakeRow, View
 
 WANTED: dict[str, tuple[Status, ...]] = {"open": ("waiting", "speaking"), "failed": ("failed",)}

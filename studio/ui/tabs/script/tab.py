@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from engine import Message
+from studio.context import LARGEST_UPLOAD, Studio
 from studio.imports.formats import SUFFIXES
 from studio.imports.project_uploads import (
     BROKEN,
@@ -27,14 +28,14 @@ from studio.imports.project_uploads import (
 )
 from studio.scripts.export.audio_files import BITRATES, KINDS, RATES
 from studio.scripts.export.loudness import WANTED
+from studio.scripts.export.script_files import ExportOptions, export, save_project
+from studio.scripts.store import PROJECT_SUFFIX
 from studio.takes import downloads
-from studio.ui.context import Studio
 from studio.ui.i18n import both, tell, word
-from studio.ui.player.player import live_player, plays
-from studio.ui.tabs.script.files import ExportOptions, ScriptEndpoint, export, save_project
+from studio.ui.player.player import live_player, plays, translated
+from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.handlers import TICK, ScriptTab, warned
 from studio.ui.tabs.script.options import ReadingFields, reading_fields
-from studio.ui.tabs.script.store import LARGEST_UPLOAD, PROJECT_SUFFIX
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import QUIET, on_show
 
@@ -142,7 +143,6 @@ class Hidden(NamedTuple):
 def build(studio: Studio) -> None:
     """Build the tab in the current block."""
     tab = ScriptTab(studio)
-    studio.upkeep.append(tab.store.tidy)
     hidden = _hidden()
     page = _script_form(tab, studio.uploads)
     manner = reading_fields(tab.store.languages())
@@ -155,7 +155,7 @@ def build(studio: Studio) -> None:
     _changes(tab, hidden, page, area, manner, shown)
     _sound(tab, hidden, page, area, shown)
     _exports(tab, hidden, studio.uploads)
-    _endpoint(studio, tab)
+    _endpoint(studio)
 
 
 def _hidden() -> Hidden:
@@ -178,9 +178,7 @@ def _unseen(name: str) -> gr.Textbox:
 
 def _script_form(tab: ScriptTab, uploads: ProjectUploads | None) -> ScriptForm:
     with gr.Row(elem_classes="timbre-scripts"):
-        picked = gr.Dropdown(
-            tab.store.listed(), value=None, label=word("Script"), scale=3, min_width=200
-        )
+        picked = gr.Dropdown(tab.listed(), value=None, label=word("Script"), scale=3, min_width=200)
         title = gr.Textbox("", label=word("Name"), max_lines=1, scale=3, min_width=160)
         new = gr.Button(word("New"), size="sm", scale=0, min_width=80)
         delete = gr.Button(word("Delete"), size="sm", scale=0, min_width=80)
@@ -292,7 +290,11 @@ def _sound(
     looks, seen = [hidden.opened, hidden.view], [area.lines, hidden.timer]
     ready = area.speak.click(tab.read, typed, shown, **QUIET)
     spoken = ready.success(
-        tab.speak, [hidden.opened, area.aloud], area.player, trigger_mode="multiple", **QUIET
+        translated(tab.speak),
+        [hidden.opened, area.aloud],
+        area.player,
+        trigger_mode="multiple",
+        **QUIET,
     )
     spoken.then(tab.look, looks, seen, **QUIET)
     for pressed in (area.lines.play, area.cast.play):
@@ -380,7 +382,7 @@ def _export_fields() -> list[Any]:
     return [kind, by_line, texts, loudness, partial, rate, bitrate, artist]
 
 
-def _endpoint(studio: Studio, tab: ScriptTab) -> None:
+def _endpoint(studio: Studio) -> None:
     """The `/script` endpoint; all inputs but the text are optional."""
     press = gr.Button(visible=False)
     fields = [
@@ -392,7 +394,7 @@ def _endpoint(studio: Studio, tab: ScriptTab) -> None:
         gr.Dropdown(list(downloads.KINDS), value="wav", label="Format", visible=False),
     ]
     press.click(
-        ScriptEndpoint(studio, tab.store).script,
+        ScriptEndpoint(studio).script,
         fields,
         [gr.File(label="Sound", visible=False), gr.File(label="Subtitles", visible=False)],
         api_name="script",

@@ -15,9 +15,9 @@ import pytest
 from engine import Library, Preset, SpeechRequest, Stats, open_engine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from engine.testing import fake_capabilities as fake
+from studio.context import Studio
+from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
-from studio.ui.context import Studio
-from studio.ui.player.live_takes import LiveTakes
 from studio.ui.tabs.models import FOREIGN, OFFER, ModelsTab
 
 ROOT = Path(__file__).parents[4]

@@ -12,10 +12,10 @@ import pytest
 from engine import Clone, Library
 from engine.testing import FakeCheckpoint, FakeEngine
 from engine.testing import fake_capabilities as fake
+from studio.context import Studio, open_studio
+from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
-from studio.ui.context import Studio
 from studio.ui.page import mount_page
-from studio.ui.player.live_takes import LiveTakes
 from studio.ui.tabs.blend_handlers import BlendTab
 from studio.ui.tabs.clone import CloneTab
 from studio.ui.tabs.speak_handlers import SpeakHandlers
@@ -150,7 +150,7 @@ def opened(
 ) -> Iterator[tuple[str, FakeEngine]]:
     application, folder = fastapi.FastAPI(), tmp_path_factory.mktemp("two")
     with FakeEngine([CUSTOM, BASE]) as engine:
-        mount_page(application, engine, Library(folder / "voices"))
+        mount_page(application, open_studio(engine, Library(folder / "voices")))
         with Server(application) as url:
             yield url, engine
 

@@ -12,6 +12,7 @@ import pytest
 
 from engine import Library
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
+from studio.context import open_studio
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
 from tests.support.browser import OpenPage, Server, Tap, open_tab
@@ -40,7 +41,7 @@ def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     able = fake_capabilities(design=True, clone=True)
     with FakeEngine([FakeCheckpoint(able)], costs=Costs(step=0.01)) as engine:
         application = fastapi.FastAPI()
-        mount_page(application, engine, library, takes)
+        mount_page(application, open_studio(engine, library, takes))
         with Server(application) as url:
             yield url
 

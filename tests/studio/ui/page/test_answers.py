@@ -11,6 +11,7 @@ import pytest
 
 from engine import Library
 from engine.testing import FakeEngine
+from studio.context import open_studio
 from studio.ui.page import ANSWERS, mount_page
 from tests.support.browser import OpenPage, Server, open_tab
 
@@ -46,7 +47,7 @@ CLOSED_LATE = """
 def page(open_page: OpenPage, tmp_path: Path) -> Iterator[Any]:
     application = fastapi.FastAPI()
     with FakeEngine() as engine:
-        mount_page(application, engine, Library(tmp_path / "voices"))
+        mount_page(application, open_studio(engine, Library(tmp_path / "voices")))
         with Server(application) as url:
             page = open_page("about:blank")
             page.add_init_script(CLOSED_LATE)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import soundfile
 
-from studio.ui.tabs.script.files import ExportOptions, export
+from studio.scripts.export.script_files import ExportOptions, export
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import act, event, html, page, spoken, statuses
@@ -61,7 +63,7 @@ def test_undo_and_a_new_page_lose_no_take(tab, number, studio):
         act(tab, number, do="undo")
         assert set(keys(tab, number, line)) == set(takes)
     assert key(tab, number, line) == takes[0]
-    again = ScriptTab(studio)
+    again = ScriptTab(replace(studio))
     assert set(keys(again, number, line)) == set(takes)
     shown = html(page(again, number).lines)
     assert all(f'data-take="{each}"' in shown for each in takes)

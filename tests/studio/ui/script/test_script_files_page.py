@@ -13,6 +13,7 @@ import pytest
 
 from engine import Library
 from engine.testing import Costs, FakeEngine
+from studio.context import open_studio
 from studio.ui.page import mount_page
 from tests.studio.imports.book_makers import epub
 from tests.support.browser import OpenPage, Server, open_tab
@@ -29,7 +30,7 @@ BOOK = epub(
 def url(browser: Any, tmp_path: Path) -> Iterator[str]:
     application = fastapi.FastAPI()
     with FakeEngine(costs=Costs(step=0.002)) as engine:
-        mount_page(application, engine, Library(tmp_path / "voices"))
+        mount_page(application, open_studio(engine, Library(tmp_path / "voices")))
         with Server(application) as url:
             yield url
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine import UnknownVoice
 from studio.scripts import Delivery, text_of
-from studio.ui.tabs.script.files import save_project
+from studio.scripts.export.script_files import save_project
 from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
 from studio.ui.tabs.script.options import values_of
 from studio.ui.tabs.script.view import View
@@ -31,7 +31,7 @@ def test_a_text_becomes_a_script_with_a_voice_for_everybody(tab, number, studio)
 
 def test_another_studio_finds_everything_again(tab, number, studio):
     spoken(tab, number)
-    again = ScriptTab(studio)
+    again = ScriptTab(replace(studio))
     assert statuses(again, number) == ["done"] * LINES
     shown = page(again, number)
     assert shown.opened == number

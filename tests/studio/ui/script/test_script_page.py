@@ -14,6 +14,7 @@ import pytest
 
 from engine import SAMPLE_RATE, Library, Preset
 from engine.testing import Costs, FakeEngine
+from studio.context import open_studio
 from studio.scripts import Projects, plan, resolve_cast
 from studio.ui.page import mount_page
 from studio.ui.tabs.script.view import PAGE
@@ -39,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(browser: Any, engine: FakeEngine, folder: Path) -> Iterator[str]:
     application = fastapi.FastAPI()
-    mount_page(application, engine, Library(folder / "voices"))
+    mount_page(application, open_studio(engine, Library(folder / "voices")))
     with Server(application) as url:
         yield url
 

@@ -21,15 +21,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, InvalidSetting, RequestError
-from studio.scripts import Delivery, Pauses, edits
+from studio.scripts import Delivery, Pauses, edits, store
+from studio.scripts.casting import read_cast
 from studio.scripts.export.loudness import LoudnessMeter
+from studio.scripts.export.script_files import ExportOptions, export, safe_name
 from studio.takes.downloads import file_name
 from studio.takes.take_store import Take
 from studio.ui import page
 from studio.ui.i18n import CHINESE
-from studio.ui.tabs.script import store
 from studio.ui.tabs.script import view as board
-from studio.ui.tabs.script.files import ExportOptions, ScriptEndpoint, export, read_cast, safe_name
+from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.handlers import EXAMPLE
 from studio.ui.tabs.script.lines import peaks_of
 from studio.ui.tabs.script.options import delivery_of, values_of

@@ -11,6 +11,7 @@ import pytest
 
 from engine import Library
 from engine.testing import Costs, FakeEngine
+from studio.context import open_studio
 from studio.scripts import Projects, text_of
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
@@ -41,7 +42,9 @@ def folder(tmp_path: Path) -> Path:
 def url(browser: Any, folder: Path) -> Iterator[str]:
     application = fastapi.FastAPI()
     with FakeEngine(costs=Costs(step=0.02)) as engine:
-        mount_page(application, engine, Library(folder / "voices"), Takes(folder / "takes"))
+        mount_page(
+            application, open_studio(engine, Library(folder / "voices"), Takes(folder / "takes"))
+        )
         with Server(application) as url:
             yield url
 

@@ -11,6 +11,7 @@ import pytest
 
 from engine import Library
 from engine.testing import FakeEngine
+from studio.context import open_studio
 from studio.ui.page import mount_page
 from tests.support.browser import OpenPage, Server, expect, open_tab
 from tests.support.tab_makers import some_clone
@@ -22,7 +23,7 @@ def url(browser: Any, tmp_path: Path) -> Iterator[str]:
     library.save("Ada", some_clone(), consent=True)
     application = fastapi.FastAPI()
     with FakeEngine() as engine:
-        mount_page(application, engine, library)
+        mount_page(application, open_studio(engine, library))
         with Server(application) as url:
             yield url
 

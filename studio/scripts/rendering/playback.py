@@ -12,7 +12,6 @@ One event loop.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -20,17 +19,17 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from engine import InvalidText, RequestError, SpeechRequest, TimbreError
+from engine import InvalidText, RequestError, SpeechEngine, SpeechRequest, TimbreError
 from studio.scripts import BatchSynthesis, Job, Progress, ScriptStream, Status, status_of
-from studio.scripts.batch_synthesis import LOST
 from studio.scripts.edits import redo
+from studio.scripts.rendering.batch_synthesis import LOST
+from studio.scripts.store import OpenScript, ScriptStore
 from studio.scripts.text.cues import without_cues
+from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About, Part
-from studio.ui.context import Studio
-from studio.ui.player.event_transport import Payload, refusal
-from studio.ui.speech_form import SEED_DIGITS
-from studio.ui.tabs.script.store import OpenScript, ScriptStore
-from studio.ui.tabs.voice_form import PHRASE, speaking
+from studio.takes.live_takes import LiveTakes
+from studio.takes.take_store import random_seed
+from studio.voices.voice_catalog import PHRASE
 
 MARKS = 100  # of a take that is heard; more than lie ahead of a listener
 HEARD = 120.0  # seconds that a take is known after all of it was sent
@@ -79,11 +78,16 @@ class Listener:
 
 
 class ScriptPlayback:
-    """All renders and listeners of the Script tab."""
+    """All renders of a store's scripts, and who listens to them. `guests`: a render that no page
+    looks at is stopped after a while."""
 
-    def __init__(self, studio: Studio, store: ScriptStore) -> None:
-        self._studio = studio
+    def __init__(
+        self, store: ScriptStore, engine: SpeechEngine, live: LiveTakes, guests: bool = False
+    ) -> None:
         self._store = store
+        self._engine = engine
+        self._live = live
+        self._guests = guests
         self._renders: dict[str, list[Render]] = defaultdict(list)
         self._listeners: dict[str, list[Listener]] = defaultdict(list)
         self._failures: dict[str, dict[str, str]] = defaultdict(dict)  # by script, by key
@@ -178,7 +182,7 @@ class ScriptPlayback:
         """Render a line once more with another seed, and play it."""
 
         def anew() -> Job:
-            seed = secrets.randbelow(10**SEED_DIGITS)
+            seed = random_seed()
             self._ready(number, line)
             self._store.edit(number, lambda script: redo(script, line, seed))
             return self._ready(number, line).job(line)
@@ -200,7 +204,9 @@ class ScriptPlayback:
             voice = self._store.resolve(key)
             return SpeechRequest(PHRASE, voice, own.delivery.language, seed=own.delivery.seed)
 
-        async for payload in speaking(self._studio, phrase, self._studio.choices().shown(key)):
+        async for payload in self._live.speak(
+            self._engine, phrase, self._store.choices().shown(key)
+        ):
             yield payload
 
     def stop(self, number: str) -> None:
@@ -233,7 +239,7 @@ class ScriptPlayback:
             return
         opened = await asyncio.to_thread(self._store.look, number)
         assert opened.sounds is not None
-        render = Render(BatchSynthesis(self._studio.engine, [job], opened.sounds), whole=False)
+        render = Render(BatchSynthesis(self._engine, [job], opened.sounds), whole=False)
         stream = ScriptStream(render.batch, owner=False)
         listener = Listener(stream, render, await asyncio.to_thread(self._said, opened))
         async with self._joined(number, render):
@@ -242,7 +248,7 @@ class ScriptPlayback:
 
     def _said(self, opened: OpenScript) -> dict[int, Said]:
         """By line: the speaker with the voice, and the text."""
-        script, casting, choices = opened.script, opened.project.casting, self._studio.choices()
+        script, casting, choices = opened.script, opened.project.casting, self._store.choices()
         cast = casting.voices_of(script.speakers)
         voices = {who: choices.shown(voice) for who, voice in cast.items()}
         names = {who: " · ".join(filter(None, (who, voices[who]))) for who in voices}
@@ -255,7 +261,7 @@ class ScriptPlayback:
         self._listeners[number] = [*known, listener]
         try:
             about = About("", "", listener.parts)
-            async for payload in self._studio.live.play(lambda: listener.stream, about=about):
+            async for payload in self._live.play(lambda: listener.stream, about=about):
                 listener.take = payload["id"]
                 yield payload
         finally:
@@ -274,7 +280,7 @@ class ScriptPlayback:
                 return running
             await running.batch.cancel()
         batch = BatchSynthesis(
-            self._studio.engine,
+            self._engine,
             opened.jobs,
             opened.sounds,
             at_once=self._at_once(),
@@ -312,7 +318,7 @@ class ScriptPlayback:
         try:
             while not await render.batch.ended(CHECK):
                 alone = time.monotonic() - render.attended
-                if self._studio.guests and not render.listeners and alone > GUESTS_UNATTENDED:
+                if self._guests and not render.listeners and alone > GUESTS_UNATTENDED:
                     render.batch.stop()
         finally:
             self._finish(number, render)
@@ -334,7 +340,7 @@ class ScriptPlayback:
 
     def _at_once(self) -> int:
         """As many lines as the engine gives to files."""
-        settings = self._studio.engine.settings
+        settings = self._engine.settings
         return max(2, int(settings.max_num_seqs * settings.file_share))
 
     def _ready(self, number: str, line: int | None = None) -> OpenScript:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
-from studio.settings import StudioSettings
 from studio.ui.tabs.script.handlers import ScriptTab
 from tests.support.script_tab_makers import act, spoken, statuses
 
-SETTINGS = StudioSettings(superseded_days=2)
+SUPERSEDED = 2.0  # days
 DAY = 86_400.0
 
 
@@ -19,7 +19,7 @@ def tidy_for(tab, monkeypatch, days=3):
     now = time.time()
     for day in range(days + 1):
         monkeypatch.setattr(tab.store._projects, "_clock", lambda at=now + day * DAY: at)
-        tab.store.tidy(SETTINGS)
+        tab.store.tidy(SUPERSEDED)
 
 
 def rewrite(tab, number):
@@ -38,7 +38,7 @@ def test_superseded_audio_goes_after_some_days_and_no_earlier(
     tab, number, first, studio, monkeypatch
 ):
     rewrite(tab, number)
-    tab = ScriptTab(studio)  # a new server has no undo history
+    tab = ScriptTab(replace(studio))  # a new server has no undo history
     tidy_for(tab, monkeypatch, days=1)
     assert tab.store.open(number).sounds.keys() > first
     tidy_for(tab, monkeypatch)
@@ -65,7 +65,7 @@ def test_takes_and_locked_lines_keep_their_audio(tab, number, first, studio, mon
     act(tab, number, do="edit", line=edited, text="Something else.", who="Anna")
     act(tab, number, do="remove", line=removed)
     rewrite(tab, number)
-    tab = ScriptTab(studio)
+    tab = ScriptTab(replace(studio))
     tidy_for(tab, monkeypatch)
     sounds = tab.store.open(number).sounds
     assert all(key in sounds for key in kept)
@@ -79,7 +79,7 @@ def test_audio_of_other_models_and_of_speeds_in_use_is_kept(
     spoken(tab, number, aloud=False)
     whole = tab.store.open(number).sounds.keys()
     assert whole > first
-    tab = ScriptTab(studio)
+    tab = ScriptTab(replace(studio))
     monkeypatch.setattr(type(studio.choices()), "refusal", lambda *_: "not loaded")
     tidy_for(tab, monkeypatch)
     assert tab.store.open(number).sounds.keys() == whole

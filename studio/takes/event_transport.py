@@ -14,7 +14,6 @@ from typing import TypedDict
 
 from engine import SAMPLE_RATE, TimbreError
 from studio.takes.live_take import HEARTBEAT, UNEXPECTED, LiveTake
-from studio.ui.i18n import tell
 
 RAW_HEARTBEAT = 1.0  # seconds between payloads while the raw route carries the audio
 WORDS = 90  # characters of a text that the player shows
@@ -24,7 +23,7 @@ CALM = 0.25  # longest time between payloads once the listener has a lead, in se
 
 class Ended(TypedDict):
     reason: str  # engine.types.Reason, or "refused"
-    message: str  # for the user; empty after a normal end
+    message: str  # for the user, perhaps a Message to translate; empty after a normal end
     seed: int | None
     take: str | None  # the id of the saved take
 
@@ -135,7 +134,7 @@ def ending(take: LiveTake) -> Ended:
     said = error.message if isinstance(error, TimbreError) else UNEXPECTED if error else ""
     reason = "error" if end is None or take.failure else end.reason
     return Ended(
-        reason=reason, message=tell(take.failure or said), seed=end.seed if end else None, take=None
+        reason=reason, message=take.failure or said, seed=end.seed if end else None, take=None
     )
 
 
@@ -157,5 +156,5 @@ def refusal(message: str) -> Payload:
         speed=None,
         hold=0.0,
         raw=None,
-        ended=Ended(reason="refused", message=tell(message), seed=None, take=None),
+        ended=Ended(reason="refused", message=message, seed=None, take=None),
     )

@@ -22,10 +22,10 @@ from engine import (
 )
 from engine.testing import Costs, FakeEngine
 from studio.scripts import edits
-from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.line_audio import LineAudio, silence
 from studio.scripts.line_requests import Delivery, Job, plan
 from studio.scripts.pauses import Pauses
+from studio.scripts.rendering.batch_synthesis import BatchSynthesis
 from studio.scripts.text.typed import script_of_text
 from studio.scripts.tracks import status_of
 from studio.time_stretch import stretch

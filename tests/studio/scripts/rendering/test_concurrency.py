@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE
 from engine.testing import FakeEngine
-from studio.scripts.batch_synthesis import BatchSynthesis
-from studio.scripts.concurrency import PLENTY, STEP, Pace
 from studio.scripts.line_audio import LineAudio
+from studio.scripts.rendering.batch_synthesis import BatchSynthesis
+from studio.scripts.rendering.concurrency import PLENTY, STEP, Pace
 from studio.scripts.tracks import Track
 from tests.support.script_makers import LINES, Unruly, jobs_of, run
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from engine import InvalidText, Pcm, Preset, SpeechRequest, speaking_seconds
 from engine.testing import FakeEngine
+from studio.takes.event_transport import EventTransport, Payload
 from studio.takes.live_take import PIECE, About, LiveTake
-from studio.ui.player.event_transport import EventTransport, Payload
+from studio.takes.live_takes import LiveTakes
 from studio.ui.player.labels import WORDS
-from studio.ui.player.live_takes import LiveTakes
 from tests.support.player_stage import Performance, noise, steady
 from tests.support.serving import OwnTime
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine import Message, SavedVoice
-from studio.scripts import Projects
-from studio.ui.context import Studio
+from studio.scripts.store import ScriptStore
+from studio.takes.take_store import Takes
 
 TITLES = 3  # scripts that are named
 
@@ -34,14 +34,13 @@ class Usage:
         return bool(self.scripts or self.takes)
 
 
-def usage_of(own: SavedVoice, studio: Studio, projects: Projects) -> Usage:
+def usage_of(own: SavedVoice, scripts: ScriptStore, takes: Takes) -> Usage:
     """Takes and scripts that are not deleted and hold this voice, alone or in a blend."""
-    key = studio.choices().key
-    scripts = [
-        each.title for each in projects.listed() if any(_holds(key(v), own) for v in each.voices)
+    key = scripts.choices().key
+    titles = [
+        each.title for each in scripts.summaries() if any(_holds(key(v), own) for v in each.voices)
     ]
-    takes = sum(_holds(take.voice_key, own) for take in studio.takes.search())
-    return Usage(tuple(scripts), takes)
+    return Usage(tuple(titles), sum(_holds(take.voice_key, own) for take in takes.search()))
 
 
 def _holds(key: str, own: SavedVoice) -> bool:

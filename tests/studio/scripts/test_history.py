@@ -6,9 +6,8 @@ import secrets
 
 import pytest
 
-from studio.scripts import Casting, Project, script_of_text
-from studio.ui.tabs.script import history
-from studio.ui.tabs.script.history import History
+from studio.scripts import Casting, Project, history, script_of_text
+from studio.scripts.history import History
 
 
 def project(text: str) -> Project:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine import RequestError, UnknownVoice
+from studio.scripts.export.script_files import ExportOptions, export
 from studio.ui.speech_form import SpeechForm, asked_for
-from studio.ui.tabs.script.files import ExportOptions, export
 from studio.ui.tabs.speak_handlers import SpeakHandlers
 from studio.ui.tabs.take_compare import speak
 from studio.ui.tabs.takes import TakesTab

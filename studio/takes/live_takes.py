@@ -7,7 +7,7 @@ Both read the same take by sample position, so a browser may use either, both, o
 middle and drop what it has. While the raw route is read the event carries state only. The event
 owns the take: cancelling it cancels the request.
 
-This module knows no pages, no tabs and no components.
+Messages in payloads are data, which a page translates. Knows no page.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from typing import TypeAlias
 from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import StreamingResponse
 
-from engine import End, Message, Pcm, TimbreError
+from engine import End, Message, Pcm, SpeechEngine, SpeechRequest, TimbreError
+from studio.takes.event_transport import Ended, EventTransport, Payload, ending, refusal
 from studio.takes.live_take import UNNAMED, About, LiveTake, Stream
-from studio.ui.i18n import tell
-from studio.ui.player.event_transport import Ended, EventTransport, Payload, ending, refusal
 
 RAW_PATH = "timbre/live"
 KEPT_SECONDS = 60.0  # seconds for which a finished take can be read
@@ -65,6 +64,19 @@ class LiveTakes:
         finally:
             take.cancel()
             asyncio.get_running_loop().call_later(KEPT_SECONDS, self._takes.pop, take.id, None)
+
+    async def speak(
+        self, engine: SpeechEngine, prepare: Callable[[], SpeechRequest], voice: str = ""
+    ) -> AsyncGenerator[Payload, None]:
+        """`play` a request that `prepare` makes in a thread; its refusal is a payload too."""
+        try:
+            request = await asyncio.to_thread(prepare)
+        except TimbreError as error:
+            yield refusal(error.message)
+            return
+        about = About(voice, str(request.text))
+        async for payload in self.play(lambda: engine.submit(request), about=about):
+            yield payload
 
     async def _tell(self, take: LiveTake, keep: Keep | None) -> AsyncGenerator[Payload, None]:
         telling = EventTransport(take, f"{RAW_PATH}/{take.id}" if self._raw else None)
@@ -126,5 +138,5 @@ async def _kept(take: LiveTake, keep: Keep) -> Ended:
         log.exception("a take could not be kept")
         return {
             **ended,
-            "message": tell(Message("This take could not be saved. Is the disk full?")),
+            "message": Message("This take could not be saved. Is the disk full?"),
         }

@@ -31,10 +31,10 @@ from engine import (
     SpeechStream,
     TimbreError,
 )
-from studio.scripts.concurrency import Pace
 from studio.scripts.line_audio import LineAudio, silence
 from studio.scripts.line_requests import Job
-from studio.scripts.progress import Forecast, Progress
+from studio.scripts.rendering.concurrency import Pace
+from studio.scripts.rendering.progress import Forecast, Progress
 from studio.scripts.tracks import Status, Track, problem_of, status_of
 from studio.time_stretch import Stretch, stretch
 

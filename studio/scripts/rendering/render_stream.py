@@ -14,7 +14,7 @@ from time import monotonic
 import numpy as np
 
 from engine import CODEBOOKS, FRAME_SAMPLES, SAMPLE_RATE, Chunk, End, Pcm, Reason, RequestError
-from studio.scripts.batch_synthesis import BatchSynthesis
+from studio.scripts.rendering.batch_synthesis import BatchSynthesis
 
 LEAD = 30.0  # seconds of audio sent ahead of time
 BEAT = 0.2  # seconds between checks whether to continue

@@ -1,7 +1,7 @@
-"""The scripts as the Script tab uses them: every change is saved before it is shown.
+"""All scripts of a data folder: every change is saved before it returns, and can be undone.
 
-A script has a number once it has lines; a blank one is nowhere. The last states of each script
-are kept in memory, so that a change, a redo too, can be taken back. Knows no components.
+A script has a number once it has lines; a blank one is not stored. The last states of each script
+are kept in memory. Files and typed text are parsed by a `Reader`. Knows no page.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from engine import Design, InvalidText, Message, Preset, RequestError, TimbreError, Voice
-from studio.imports.formats import SUFFIXES
 from studio.scripts import (
     Casting,
     Delivery,
@@ -24,6 +23,7 @@ from studio.scripts import (
     LineAudio,
     Project,
     Projects,
+    ProjectSummary,
     Script,
     plan,
     resolve_cast,
@@ -31,26 +31,35 @@ from studio.scripts import (
     voice_digest,
 )
 from studio.scripts.edits import lock, redo, revise
+from studio.scripts.history import History
 from studio.scripts.line_takes import LineTake, changed_lines, take_of, with_takes
 from studio.scripts.project_files import export_project
 from studio.scripts.text.cues import without_cues
+from studio.scripts.text.passages import PLAIN, SpeechOptions
 from studio.scripts.titles import plain
-from studio.settings import StudioSettings
 from studio.takes.take_store import DAY
-from studio.ui.context import Studio
-from studio.ui.i18n import tell
-from studio.ui.tabs.script.history import History
-from studio.voices.voice_catalog import BLEND_MARKS, Choice
+from studio.voices.voice_catalog import BLEND_MARKS, Choice, Choices
 
 TRASH = 30 * DAY  # seconds that a deleted script can be brought back, at least
 PROJECT_SUFFIX = ".zip"
-LARGEST_UPLOAD = 100 << 20  # bytes that the page accepts, as in studio/ui/page.py
 TITLE = 60  # letters of a title that nobody has written
 REMEMBERED = 200  # scripts whose plans are in memory
 _MISSING_VOICE = Design("")  # stands for a deleted voice; never submitted
 
 
 Kept = TypeVar("Kept")
+
+
+class Reader(Protocol):
+    """Parses what a user typed or uploaded (studio/imports). Raises InvalidText."""
+
+    def typed(
+        self, text: str, options: SpeechOptions = PLAIN, speakers: Collection[str] = ()
+    ) -> Script: ...
+
+    def script(self, path: Path) -> Script: ...
+
+    def project(self, path: Path, folder: Path) -> Project: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,21 +97,24 @@ class OpenScript:
 
 
 class ScriptStore:
-    """All scripts. Any thread."""
+    """Thread-safe. `choices` returns the voices that are available now."""
 
-    def __init__(self, studio: Studio) -> None:
-        self._studio = studio
-        self._imports = studio.imports
-        self._projects = Projects(studio.library.folder.parent / "scripts")
+    def __init__(self, folder: Path, reader: Reader, choices: Callable[[], Choices]) -> None:
+        self.choices = choices
+        self._reader = reader
+        self._projects = Projects(folder)
         self._past = History()
         self._planned: dict[str, tuple[float, tuple[Job, ...], frozenset[str]]] = {}
         self._lock = threading.RLock()
 
     # Reading.
 
-    def listed(self) -> list[tuple[str, str]]:
+    def listed(self) -> list[tuple[Message, str]]:
         """Labels and numbers, the latest change first."""
         return [(_label(own.title, own.lines), own.id) for own in self._projects.listed()]
+
+    def summaries(self) -> list[ProjectSummary]:
+        return self._projects.listed()
 
     def titles(self) -> dict[str, str]:
         """Titles by number."""
@@ -110,15 +122,15 @@ class ScriptStore:
 
     def voices(self) -> list[tuple[str, str]]:
         """Labels and keys of all."""
-        return _labelled(self._studio.choices().list())
+        return _labelled(self.choices().list())
 
     def menu(self, words: str, also: Iterable[str]) -> tuple[list[tuple[str, str]], bool]:
         """Labels and keys in the cast's menus (`Choices.menu`), and whether those are all."""
-        menu = self._studio.choices().menu(words, also)
+        menu = self.choices().menu(words, also)
         return _labelled(menu.voices), menu.complete
 
     def languages(self) -> list[tuple[str, str]]:
-        return [(name.capitalize(), name) for name in self._studio.choices().languages()]
+        return [(name.capitalize(), name) for name in self.choices().languages()]
 
     def blank(self) -> OpenScript:
         return OpenScript("", Project(casting=Casting(default=self.voices()[0][1])), (), None)
@@ -202,7 +214,7 @@ class ScriptStore:
     def read(self, number: str, text: str) -> OpenScript:
         """Parse typed text into a new script, or into an existing one."""
         if not number:
-            return self._create("", self._imports.typed(text))
+            return self._create("", self._reader.typed(text))
 
         new = self._parsed(self._load(number), text)
 
@@ -211,6 +223,16 @@ class ScriptStore:
             return self._keeping_takes(number, own, self._with_script(own, script))
 
         return self.change(number, anew)
+
+    def unsaved(
+        self, text: str, casting: Casting, delivery: Delivery, sounds: LineAudio
+    ) -> OpenScript:
+        """A script that is in no list, to be rendered once."""
+        script = self._reader.typed(text, speakers=tuple(casting.voices))
+        jobs = plan(script, resolve_cast(script.speakers, casting, self.resolve), delivery)
+        title = title_of(script)
+        project = Project(title=title, script=script, casting=casting, delivery=delivery)
+        return OpenScript("", project, jobs, sounds)
 
     def fork(self, number: str, text: str) -> OpenScript:
         """A copy with this text, as another tab has changed the original."""
@@ -222,12 +244,12 @@ class ScriptStore:
     def receive(self, path: Path, taken: Collection[str] = ()) -> OpenScript:
         """A new script from an uploaded file, or a project; `taken`: titles that others have."""
         if path.suffix.lower() != PROJECT_SUFFIX:
-            script = self._imports.script(path)
+            script = self._reader.script(path)
             title = plain(PurePath(path).stem) or title_of(script)
             return self._create(free_title(title, taken), script)
 
         def fill(folder: Path) -> Project:
-            project = self._imports.project(path, folder)
+            project = self._reader.project(path, folder)
             return project.having(title=free_title(project.title, taken), deleted=None)
 
         return self.open(self._projects.adopt(fill))
@@ -264,9 +286,9 @@ class ScriptStore:
 
     # Retention.
 
-    def tidy(self, settings: StudioSettings) -> None:
-        """Delete what was in the trash for long, and audio that nothing has used for long."""
-        unused = settings.superseded_days * DAY
+    def tidy(self, superseded_days: float) -> None:
+        """Delete scripts that were in the trash for TRASH, and audio unused for so many days."""
+        unused = superseded_days * DAY
         self._projects.purge(TRASH)
         for summary in self._projects.listed():
             with suppress(RequestError, OSError):  # deleted meanwhile
@@ -294,7 +316,7 @@ class ScriptStore:
     # Voices.
 
     def resolve(self, name: str) -> Voice:
-        return self._studio.choices().read(name)
+        return self.choices().read(name)
 
     def ready(self, number: str, line: int | None = None) -> OpenScript:
         """A script to be rendered, or one line to be regenerated.
@@ -332,7 +354,7 @@ class ScriptStore:
         return self._rekeyed(project)
 
     def _rekeyed(self, project: Project) -> Project:
-        return project.having(casting=project.casting.rekeyed(self._studio.choices().key))
+        return project.having(casting=project.casting.rekeyed(self.choices().key))
 
     def _keeping_takes(self, number: str, before: Project, after: Project) -> Project:
         """`after` with the takes that its changed lines had before."""
@@ -350,7 +372,7 @@ class ScriptStore:
 
     def _opened(self, number: str, project: Project, remember: bool = True) -> OpenScript:
         voices, digests = self._voices(project)
-        refusal = self._studio.choices().refusal
+        refusal = self.choices().refusal
         able = frozenset(
             who
             for who, voice in voices.items()
@@ -379,12 +401,12 @@ class ScriptStore:
             return _MISSING_VOICE if saved else Preset(key)
 
     def _first_cast(self, script: Script, default: str) -> Casting:
-        notes = {own.key: own.note for own in self._studio.choices().list()}
+        notes = {own.key: own.note for own in self.choices().list()}
         return suggest(script, dict(self.voices()), default, notes)
 
     def _parsed(self, own: Project, text: str) -> Script:
         """A typed text, read as the project has it read."""
-        return self._imports.typed(text, own.delivery.manner, own.script.speakers)
+        return self._reader.typed(text, own.delivery.manner, own.script.speakers)
 
     def _with_script(self, own: Project, script: Script) -> Project:
         """The project with another script; new speakers get voices."""
@@ -426,13 +448,6 @@ def free_title(title: str, taken: Collection[str]) -> str:
     return next(each for each in itertools.chain([title], numbered) if each.casefold() not in used)
 
 
-def chosen_file(path: str | None) -> Path:
-    if not path:
-        there = ", ".join([*SUFFIXES, PROJECT_SUFFIX])
-        raise RequestError("Choose a file first: {there}.", there=there)
-    return Path(path)
-
-
 def _remember(known: dict[str, Kept], number: str, value: Kept) -> None:
     """Add as the latest; the oldest is dropped above a limit."""
     known.pop(number, None)
@@ -441,7 +456,7 @@ def _remember(known: dict[str, Kept], number: str, value: Kept) -> None:
         del known[next(iter(known))]
 
 
-def _label(title: str, lines: int) -> str:
+def _label(title: str, lines: int) -> Message:
     if lines == 1:
-        return tell(Message("{title} · 1 line", title=title))
-    return tell(Message("{title} · {count:,} lines", title=title, count=lines))
+        return Message("{title} · 1 line", title=title)
+    return Message("{title} · {count:,} lines", title=title, count=lines)

@@ -11,9 +11,9 @@ import pytest
 
 from engine import EngineSettings, Pcm
 from engine.testing import Costs, FakeEngine
-from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.line_audio import LineAudio
-from studio.scripts.render_stream import ScriptStream
+from studio.scripts.rendering.batch_synthesis import BatchSynthesis
+from studio.scripts.rendering.render_stream import ScriptStream
 from studio.takes.live_take import LiveTake
 from tests.support.script_makers import LINES, Unruly, heard, jobs_of, run
 

@@ -14,9 +14,9 @@ import pytest
 
 from engine import InvalidText
 from engine.testing import Costs
+from studio.context import Studio
 from studio.scripts import text_of
-from studio.ui.context import Studio
-from studio.ui.tabs.script import playback
+from studio.scripts.rendering import playback
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import (
@@ -261,7 +261,7 @@ def test_a_server_that_ends_while_it_renders_is_told_at_the_next_visit(slow_stud
         return number  # the loop ends here, as in a server that is killed
 
     number = in_time(work())
-    again = ScriptTab(slow_studio)
+    again = ScriptTab(replace(slow_studio))
     assert 3 <= statuses(again, number).count("done") < 60
     assert "Rendering was interrupted" in html(page(again, number).lines)
     assert "progress" not in html(page(again, number).lines)

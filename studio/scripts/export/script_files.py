@@ -1,0 +1,84 @@
+"""Exports of an open script: one file or one per line, with subtitles and chapters; projects."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine import SAMPLE_RATE, RequestError
+from studio.scripts.export.audio_files import AudioFormat, Tags
+from studio.scripts.export.captions import chapter_list, srt, vtt
+from studio.scripts.export.export_files import export_file, export_lines
+from studio.scripts.export.loudness import WANTED, loudness_gains
+from studio.scripts.store import OpenScript, ScriptStore
+from studio.scripts.timeline import Timeline, build_timeline
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How a script is exported."""
+
+    kind: str = "mp3"
+    by_line: bool = False
+    texts: bool = True  # subtitles and chapters
+    loudness: float | None = WANTED  # LUFS that every voice is brought to; None: as spoken
+    partial: bool = False  # leave out what is not rendered
+    rate: int = SAMPLE_RATE
+    bitrate: int | None = None  # kbit/s
+    artist: str = ""
+
+
+def export(
+    opened: OpenScript, options: ExportOptions, folder: Path, on_progress: Callable[[float], object]
+) -> list[Path]:
+    """Export into a new folder under `folder`."""
+    if opened.sounds is None:
+        raise RequestError("There is nothing to export yet. Write a text and press Speak.")
+    form = AudioFormat(options.kind, options.rate, options.bitrate)
+    own = folder / secrets.token_hex(16)
+    own.mkdir(parents=True)
+    timeline = build_timeline(opened.script, opened.jobs, opened.sounds)
+    title = opened.project.title
+    name = safe_name(title)
+    gains = None
+    if options.loudness is not None and timeline.heard:
+        gains = loudness_gains(timeline, opened.sounds, options.loudness)
+    texts = _texts(timeline, name) if options.texts else {}
+    tags = Tags(title, options.artist.strip()[:200])
+    common: dict[str, Any] = dict(
+        form=form, tags=tags, gains=gains, partial=options.partial, on_progress=on_progress
+    )
+    if options.by_line:
+        path = own / f"{name}.zip"
+        return [export_lines(path, timeline, opened.sounds, texts=texts, **common)]
+    path = own / f"{name}.{form.kind}"
+    return [export_file(path, timeline, opened.sounds, **common), *_written(own, texts)]
+
+
+def save_project(store: ScriptStore, number: str, folder: Path) -> Path:
+    """Write the project file into a new folder under `folder`."""
+    own = folder / secrets.token_hex(16)
+    own.mkdir(parents=True)
+    return store.save_project(number, own, safe_name(store.open(number).project.title))
+
+
+def safe_name(title: str) -> str:
+    """A title as a file name that every system allows."""
+    return "-".join(re.findall(r"\w+", title))[:60].strip("-_") or "script"
+
+
+def _texts(timeline: Timeline, name: str) -> dict[str, str]:
+    texts = {f"{name}.srt": srt(timeline), f"{name}.vtt": vtt(timeline)}
+    if len(timeline.chapters) > 1:
+        texts[f"{name}-chapters.txt"] = chapter_list(timeline)
+    return texts
+
+
+def _written(folder: Path, texts: dict[str, str]) -> list[Path]:
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]

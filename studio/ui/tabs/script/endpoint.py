@@ -1,0 +1,55 @@
+"""The `/script` endpoint: text to audio and subtitles in one call; nothing is stored."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from engine import InvalidSetting, RequestError
+from studio.context import Studio
+from studio.scripts import BatchSynthesis, Delivery, LineAudio
+from studio.scripts.casting import read_cast
+from studio.scripts.export.script_files import ExportOptions, export
+from studio.ui.tabs.voice_form import told_to_programs
+
+
+class ScriptEndpoint:
+    def __init__(self, studio: Studio) -> None:
+        self._engine, self._store = studio.engine, studio.scripts
+
+    async def script(
+        self, text: str, voice: str, cast: str, language: str, seed: float, format: str
+    ) -> AsyncIterator[tuple[str, str]]:
+        """Yield the paths; Gradio copies the files before it resumes."""
+        with tempfile.TemporaryDirectory() as folder, told_to_programs(), _fitting():
+            casting = read_cast(cast, voice or self._store.voices()[0][1])
+            delivery = Delivery().having(language=language or "auto", seed=seed or 0)
+            opened = await asyncio.to_thread(
+                self._store.unsaved, text, casting, delivery, LineAudio(Path(folder))
+            )
+            assert opened.sounds is not None
+            rendering = BatchSynthesis(self._engine, opened.jobs, opened.sounds, listening=False)
+            async with rendering:
+                while not rendering.over:
+                    await rendering.changed()
+            if failure := rendering.first_error:
+                raise RequestError(failure)
+            options = ExportOptions(format)
+            files = await asyncio.to_thread(export, opened, options, Path(folder), lambda _: None)
+            yield str(files[0]), str(files[1])
+
+
+@contextmanager
+def _fitting() -> Iterator[None]:
+    """What fits no field of a script becomes InvalidSetting, with its reason."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        field, problem = ".".join(map(str, first["loc"])), first["msg"]
+        raise InvalidSetting("{field}: {problem}.", field=field, problem=problem) from error
