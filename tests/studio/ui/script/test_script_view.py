@@ -21,13 +21,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, InvalidSetting, RequestError
-from studio.scripts import Delivery, Pauses, edits, store
+from studio.scripts import Delivery, Pauses, edits
 from studio.scripts.casting import read_cast
 from studio.scripts.export.loudness import LoudnessMeter
 from studio.scripts.export.script_files import ExportOptions, export, safe_name
 from studio.takes.downloads import file_name
 from studio.takes.take_store import Take
-from studio.ui import page
 from studio.ui.i18n import CHINESE
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
@@ -91,9 +90,7 @@ def test_programs_get_a_sound_and_its_subtitles(tab, studio, monkeypatch):
 
     async def ask(**changes: Any) -> tuple[bytes, str]:
         asked = dict(text=EXAMPLE, voice="", cast="", language="auto", seed=0, format="wav")
-        async for sound, captions in ScriptEndpoint(studio, tab.store).script(
-            **{**asked, **changes}
-        ):
+        async for sound, captions in ScriptEndpoint(studio).script(**{**asked, **changes}):
             return Path(sound).read_bytes(), Path(captions).read_text("utf-8")
         raise AssertionError
 
@@ -232,5 +229,4 @@ def test_a_downloaded_take_has_a_name_that_people_recognise(text, voice, name):
 
 
 def test_a_project_that_cannot_be_uploaded_again_is_told() -> None:
-    assert store.LARGEST_UPLOAD == page.LARGEST_UPLOAD
     assert LARGE in CHINESE
