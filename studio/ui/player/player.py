@@ -77,15 +77,15 @@ def plays(
     inputs: Sequence[Component] = (),
     preprocess: bool = True,
 ) -> Dependency:
-    """Let triggers (`[button.click, text.submit]`) speak to a player; the latest one wins."""
-    return gr.on(  # type: ignore[no-any-return]
-        list(triggers),
-        translated(speak),
-        list(inputs),
-        player,
-        preprocess=preprocess,
-        **PLAYING,
-    )
+    """Let triggers (`[button.click, text.submit]`) speak to a player; the latest one wins.
+
+    A custom event, such as `html.again`, comes alone: `gr.on` takes none.
+    """
+    how = {**PLAYING, "preprocess": preprocess}
+    spoken, values = translated(speak), list(inputs)
+    if isinstance(triggers[0], functools.partial):
+        return triggers[0](spoken, values, player, **how)  # type: ignore[no-any-return]
+    return gr.on(list(triggers), spoken, values, player, **how)  # type: ignore[no-any-return]
 
 
 def translated(speak: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
