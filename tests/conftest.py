@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,12 +15,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.programs import CACHE
+
 # Tiny networks: threads would only wait for each other. Set before any test imports torch.
 for threads in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
-# Where a person's data would lie. Set before any test reads the settings.
-os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="timbre-data-")
+# Where a person's data would lie, and what first starts keep. Set before any test reads settings.
+DATA = tempfile.mkdtemp(prefix="timbre-data-")
+os.environ["XDG_DATA_HOME"], os.environ["TIMBRE_CACHE"] = DATA, str(CACHE)
 
 # A busy machine may stand still in the middle of an example. Read before any test is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -55,6 +59,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         compiling = subprocess.Popen([sys.executable, *code], cwd=root, stderr=subprocess.DEVNULL)
         session.config.add_cleanup(compiling.wait)  # the last cleanup comes first
         session.config.add_cleanup(compiling.kill)
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(DATA, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,8 +16,8 @@ import pytest
 from engine.checkpoints.hub import resolve
 from engine.errors import CheckpointError
 from tests.support.loopback_hub import COMMIT, REPOSITORY, Hub, running_hub
+from tests.support.programs import CACHE, ROOT
 
-ROOT = Path(__file__).parents[3]
 LARGE = 24_000_000  # more than the hub's library reads at once
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -65,7 +65,7 @@ def run(hub: Hub, tmp_path: Path, context: Any) -> Run:
             if not name.startswith(("HF_", "HUGGING", "TIMBRE_"))
         }
         environment |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "cache")}
-        environment |= {"TIMBRE_DATA": str(tmp_path / "data")}
+        environment |= {"TIMBRE_DATA": str(tmp_path / "data"), "TIMBRE_CACHE": str(CACHE)}
         output = [tmp_path / "stdout", tmp_path / "stderr"]
         process = context.Process(target=command, args=(arguments, environment | changes, output))
         process.start()

@@ -66,9 +66,7 @@ def run(command: list[str], code: str) -> str:
     """As a reader would run them; curl fails when it is refused."""
     code = code.replace("curl -sS", "curl --fail-with-body -sS")
     code = code.replace("python app.py", f"{sys.executable} {ROOT / 'app.py'}")
-    done = subprocess.run(
-        [*command, code], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = subprocess.run([*command, code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

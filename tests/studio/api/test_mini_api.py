@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
 import socket
 import subprocess
 import sys
@@ -27,12 +26,13 @@ from bench.over_http import OverHttp
 from bench.workload import Work
 from engine import FRAME_SAMPLES, SAMPLE_RATE
 from studio.layout import ROOT
+from tests.support.programs import environment
 
 TEXT = "The night train was late again."
 FRAMES = 30
 FORMATS = ["mp3", "opus", "flac", "wav", "pcm"]
 PADDING = 0.08  # seconds that an encoder may put around speech
-READY = 300  # seconds: kernels may be compiled meanwhile, by several tests at once
+READY = 90  # seconds
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +40,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`python app.py`, as a user starts it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    own = {name: value for name, value in os.environ.items() if not name.startswith("TIMBRE_")}
-    places = {"TIMBRE_DATA": str(tmp_path_factory.mktemp("data"))}
+    own = environment(TIMBRE_DATA=str(tmp_path_factory.mktemp("data")))
     command = [sys.executable, "app.py", "--port", str(port), "--device", "cpu"]
-    with subprocess.Popen(command, cwd=ROOT, env={**own, **places}) as server:
+    with subprocess.Popen(command, cwd=ROOT, env=own) as server:
         try:
             url = f"http://127.0.0.1:{port}"
             wait_ready(url, server)
@@ -128,7 +127,7 @@ def test_curl_speaks(url: str, tmp_path: Path) -> None:
     file = tmp_path / "train.mp3"
     body = f'{{"input": "{TEXT}", "voice": "alloy", "max_new_tokens": {FRAMES}}}'
     line = ["curl", "-fsS", f"{url}/v1/audio/speech", "-H", "Content-Type: application/json"]
-    subprocess.run([*line, "-d", body, "-o", str(file)], check=True, timeout=300)
+    subprocess.run([*line, "-d", body, "-o", str(file)], check=True, timeout=60)
     assert 0 < soundfile.info(file).duration <= FRAMES * 0.08 + PADDING
 
 

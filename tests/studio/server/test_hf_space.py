@@ -31,6 +31,7 @@ from studio.server.middleware.headers import SPACES
 from studio.settings import ApiSettings, StudioSettings, names
 from studio.takes.take_store import Takes
 from studio.ui.login import Login
+from tests.support.programs import environment
 
 ROOT = Path(__file__).parents[3]
 HERE = {"SPACE_ID": "someone/timbre"}
@@ -134,7 +135,7 @@ def as_zerogpu(checkpoint: Path, tmp_path: Path, **more: str) -> Iterator[tuple[
         port = free.getsockname()[1]
     calls = tmp_path / "calls"
     told = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("TIMBRE_")},
+        **environment(),
         **HERE,
         "SPACES_ZERO_GPU": "true",
         "PYTHONPATH": str(ROOT / "tests" / "support" / "zerogpu"),

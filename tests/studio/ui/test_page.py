@@ -16,7 +16,7 @@ from tests.support.visiting import visited
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What a program heard from the endpoints of a page."""
-    return visited("tests.support.page_visit", str(tmp_path_factory.mktemp("visit")), timeout=400)
+    return visited("tests.support.page_visit", str(tmp_path_factory.mktemp("visit")), timeout=90)
 
 
 def test_speak_answers_the_engines_own_samples(told: Any) -> None:

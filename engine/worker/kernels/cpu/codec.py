@@ -19,7 +19,8 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from engine.worker.kernels.cpu.compiler import compiled
-from engine.worker.kernels.cpu.layers import Floats, dot, exponential, norm, rotate
+from engine.worker.kernels.cpu.dots import dot, sum_of
+from engine.worker.kernels.cpu.layers import Floats, exponential, norm, rotate
 from engine.worker.kernels.cpu.threads import barrier
 from engine.worker.kernels.cpu.tiles import (
     LANES,
@@ -158,7 +159,7 @@ def _take(number, threads, layer, rows, length, x, out):
             out[row * (front + size) + front + i] = _narrow(x[row * size + i], out[0])
 
 
-@compiled(reorder=True)
+@compiled()
 def _norm(number, threads, layer, network, total, x, own, out):
     width, at = layer[WIDTH], layer[CONSTANTS]
     weight = network.constants[at : at + width]
@@ -168,7 +169,7 @@ def _norm(number, threads, layer, network, total, x, own, out):
             out[row * width + i] = _narrow(own[i], out[0])
 
 
-@compiled(reorder=True)
+@compiled()
 def _gelu(value):
     """By Abramowitz and Stegun 7.1.26: to seven digits of one."""
     x = abs(value) * float32(0.70710678)
@@ -179,7 +180,7 @@ def _gelu(value):
     return value * (float32(1) - tail if value > 0 else tail)
 
 
-@compiled(reorder=True)
+@compiled()
 def _activate(number, threads, layer, total, x, out):
     width = layer[WIDTH]
     for row in range(number, total, threads):
@@ -194,7 +195,7 @@ def _activate(number, threads, layer, total, x, out):
             out[row * width + i] = _narrow(value, out[0])
 
 
-@compiled(reorder=True)
+@compiled()
 def _depthwise(number, threads, layer, network, rows, length, x, own, out):
     """A convolution of each channel by itself, and a layer norm."""
     width, taps, at = layer[WIDTH], layer[TAPS], layer[CONSTANTS]
@@ -209,10 +210,7 @@ def _depthwise(number, threads, layer, network, rows, length, x, own, out):
             start = row * stride + (step + tap) * width
             for i in range(width):
                 total[i] += constants[at + tap * width + i] * x[start + i]
-        mean = float32(0)
-        for i in range(width):
-            mean += total[i]
-        mean /= float32(width)
+        mean = sum_of(total) / float32(width)
         for i in range(width):
             total[i] -= mean
         spread = dot(total, total) / float32(width)
@@ -222,7 +220,7 @@ def _depthwise(number, threads, layer, network, rows, length, x, own, out):
             out[place * width + i] = _narrow(value, out[0])
 
 
-@compiled(reorder=True)
+@compiled()
 def _attend(number, threads, layer, heads, index, frames, length, cos, sin, ring, x, own, out):
     """Each new frame of a row over the window behind it; new keys and values go to the ring."""
     window, dim, at = ring.shape[1], ring.shape[5], layer[INDEX]
@@ -254,10 +252,9 @@ def _attend(number, threads, layer, heads, index, frames, length, cos, sin, ring
                     score = dot(q, x[place : place + dim])
                 scores[position - first] = score
                 most = max(most, score)
-            total = float32(0)
             for i in range(last + 1 - first):
                 scores[i] = exponential(scores[i] - most)
-                total += scores[i]
+            total = sum_of(scores[: last + 1 - first])
             for i in range(dim):
                 turned[i] = 0
             for position in range(first, last + 1):

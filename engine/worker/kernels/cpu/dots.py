@@ -1,7 +1,8 @@
-"""Dot products of one row of weights with some rows of inputs, as vector instructions.
+"""Sums and dot products as vector instructions, in an order that is written here.
 
 Each product has the same order of sums, however many are computed at once, so that a row's result
-does not depend on the others. LLVM's own vectorization promises no order.
+does not depend on the others. LLVM's own vectorization promises no order: it differed between a
+process that had compiled a kernel and one that had loaded what was kept of it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import float32, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -34,7 +35,7 @@ def _widen(builder: Any, stored: Any, vector: Any) -> Any:
 
 def _dots(count: int) -> Callable[..., Any]:
     """Products of weights [K] (float32, int8, or bfloat16 as int16) with x[row : row + count]
-    (float32 [rows, K])."""
+    (float32 [rows, K]); what is over of K behind a multiple of MULTIPLE is left out."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         weights, x = (
@@ -45,6 +46,7 @@ def _dots(count: int) -> Callable[..., Any]:
         vector = ir.VectorType(number, LANES)
         stored = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
         length = builder.extract_value(weights.shape, 0)
+        whole = builder.and_(length, ir.Constant(length.type, -MULTIPLE))
         rows = [
             builder.gep(x.data, [builder.mul(builder.add(given[2], context.get_constant(
                 types.intp, row)), length)])
@@ -64,7 +66,7 @@ def _dots(count: int) -> Callable[..., Any]:
 
         step = context.get_constant(types.intp, MULTIPLE)
         nothing = context.get_constant(types.intp, 0)
-        with cgutils.for_range_slice(builder, nothing, length, step) as (start, _):
+        with cgutils.for_range_slice(builder, nothing, whole, step) as (start, _):
             for place in range(VECTORS):
                 at = builder.add(start, context.get_constant(types.intp, place * LANES))
                 weight = load(weights.data, at, stored, 1)
@@ -104,6 +106,47 @@ def _total(builder: Any, vectors: list[Any]) -> Any:
 
 
 _one, _two, _four = _dots(1), _dots(2), _dots(4)
+
+
+@intrinsic
+def _sum(typing: Any, x: Any) -> Any:
+    """Of x [K] (float32); what is over of K behind a multiple of MULTIPLE is left out."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, given[0])
+        vector = ir.VectorType(ir.FloatType(), LANES)
+        length = builder.extract_value(array.shape, 0)
+        whole = builder.and_(length, ir.Constant(length.type, -MULTIPLE))
+        zero = ir.Constant(vector, [0.0] * LANES)
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(VECTORS)]
+        step, nothing = (context.get_constant(types.intp, each) for each in (MULTIPLE, 0))
+        with cgutils.for_range_slice(builder, nothing, whole, step) as (start, _):
+            for place, own in enumerate(sums):
+                at = builder.add(start, context.get_constant(types.intp, place * LANES))
+                pointer = builder.bitcast(builder.gep(array.data, [at]), vector.as_pointer())
+                value = builder.load(pointer, align=4)
+                builder.store(builder.fadd(builder.load(own), value), own)
+        return _total(builder, [builder.load(each) for each in sums])
+
+    return types.float32(x), generate
+
+
+@compiled()
+def dot(weights, x):
+    """The sum of weights [K] * x [K]."""
+    total = _one(weights, x, 0)[0]
+    for i in range(len(x) // MULTIPLE * MULTIPLE, len(x)):
+        total += float32(weights[i]) * x[i]
+    return total
+
+
+@compiled()
+def sum_of(x):
+    """The sum of x [K]."""
+    total = _sum(x)
+    for i in range(len(x) // MULTIPLE * MULTIPLE, len(x)):
+        total += x[i]
+    return total
 
 
 @compiled()

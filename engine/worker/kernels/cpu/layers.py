@@ -24,7 +24,7 @@ from engine.model.layers import Block, Transformer
 from engine.model.quantized_linear import QuantizedLinear
 from engine.worker.kernels.cpu import nibbles
 from engine.worker.kernels.cpu.compiler import compiled
-from engine.worker.kernels.cpu.dots import MULTIPLE, multiply
+from engine.worker.kernels.cpu.dots import MULTIPLE, dot, multiply, sum_of
 from engine.worker.kernels.cpu.threads import barrier, new_sync
 
 Floats: TypeAlias = NDArray[np.float32]
@@ -206,7 +206,7 @@ def _vectors(pairs: list[tuple[Any, Any]]) -> Floats:
     return torch.stack(rows).float().contiguous().numpy()
 
 
-@compiled(reorder=True)
+@compiled()
 def span(size, number, threads):
     """The part of `size` outputs that a thread computes."""
     start = size * number // threads // ALIGN * ALIGN
@@ -214,7 +214,7 @@ def span(size, number, threads):
     return start, stop
 
 
-@compiled(reorder=True)
+@compiled()
 def multiply_all(number, threads, weights, scales, x, rows, out, sync):
     """out[:rows] = x[:rows] @ weights.T * scales"""
     start, stop = span(len(weights), number, threads)
@@ -266,7 +266,7 @@ def _linear(weights, scales, x, rows, start, stop, number, rounded, out):
     return panels
 
 
-@overload(add_linear, jit_options={"fastmath": True})  # as `run_layers`
+@overload(add_linear)
 def _add_linear(weights, scales, x, rows, start, stop, number, rounded, out, total):
     if weights.dtype == types.int8:
 
@@ -287,21 +287,22 @@ def _add_linear(weights, scales, x, rows, start, stop, number, rounded, out, tot
 
 
 @compiled(reorder=True)
-def dot(weights, x):
-    total = float32(0)
-    for i in range(x.shape[0]):
-        total += float32(weights[i]) * x[i]
-    return total
+def highest(scores, count):
+    """Of the first scores: the same in any order."""
+    most = scores[0]
+    for past in range(1, count):
+        most = max(most, scores[past])
+    return most
 
 
-@compiled(reorder=True)
+@compiled()
 def norm(x, weight, eps, out):
     scale = float32(1) / math.sqrt(dot(x, x) / float32(x.shape[0]) + eps)
     for i in range(x.shape[0]):
         out[i] = x[i] * scale * weight[i]
 
 
-@compiled(reorder=True)
+@compiled()
 def rotate(x, cos, sin, out, factor):
     half = x.shape[0] // 2
     for i in range(half):
@@ -321,7 +322,7 @@ def _power_of_two(typing: Any, exponent: Any) -> Any:
     return types.float32(types.int32), generate
 
 
-@compiled(reorder=True)
+@compiled()
 def exponential(x):
     """e to the power of a float32, to five digits; unlike the library's it is vectorized."""
     x = min(max(x, float32(-87)), float32(88)) * float32(1.44269504)
@@ -333,14 +334,14 @@ def exponential(x):
     return power * _power_of_two(int32(whole))
 
 
-@compiled(reorder=True)
+@compiled()
 def gate(gates, ups, out):
     """out = silu(gates) * ups."""
     for n in range(len(out)):
         out[n] = gates[n] / (float32(1) + exponential(-gates[n])) * ups[n]
 
 
-@compiled(reorder=True)
+@compiled()
 def attend(qkv, keys, values, cos, sin, norms, eps, head, heads, position, own, out):
     """A row's queries of one head of keys: qkv and out [all heads' numbers], keys and values
     [positions, head_dim]; its new key and value are stored first."""
@@ -356,16 +357,14 @@ def attend(qkv, keys, values, cos, sin, norms, eps, head, heads, position, own, 
         target = out[each * dim : (each + 1) * dim]
         norm(qkv[each * dim : (each + 1) * dim], norms[0], eps, target)
         rotate(target, cos, sin, q, float32(1) / math.sqrt(float32(dim)))
-        most = float32(-np.inf)
         for past in range(position + 1):
             scores[past] = dot(q, keys[past])
-            most = max(most, scores[past])
-        total = float32(0)
+        most = highest(scores, position + 1)
         for i in range(dim):
             target[i] = 0
         for past in range(position + 1):
             scores[past] = exponential(scores[past] - most)
-            total += scores[past]
+        total = sum_of(scores[: position + 1])
         for past in range(position + 1):
             for i in range(dim):
                 target[i] += scores[past] * values[past, i]
@@ -373,7 +372,7 @@ def attend(qkv, keys, values, cos, sin, norms, eps, head, heads, position, own, 
             target[i] /= total
 
 
-@compiled(reorder=True)
+@compiled()
 def run_layers(
     number, threads, weights, cos, sin, index, positions, slots, per_row, keys, values, scratch
 ):

@@ -19,7 +19,17 @@ from torch import Tensor
 
 from engine.model.configs import TransformerConfig
 from engine.worker.kernels.cpu.compiler import compiled
-from engine.worker.kernels.cpu.layers import Floats, Weights, array, exponential, gate, norm, rotate
+from engine.worker.kernels.cpu.dots import sum_of
+from engine.worker.kernels.cpu.layers import (
+    Floats,
+    Weights,
+    array,
+    exponential,
+    gate,
+    highest,
+    norm,
+    rotate,
+)
 from engine.worker.kernels.cpu.row_products import (
     AT_ONCE,
     SPAN,
@@ -142,17 +152,13 @@ def _store_keys(number, threads, weights, layer, cos, sin, piece, first, keys, v
                     memory.values[place + lane] = value[i + lane]
 
 
-@compiled(reorder=True)
+@compiled()
 def _softmax(scores, seen, all_):
     """Of the first scores; the others become zero."""
-    most = float32(-np.inf)
-    for past in range(seen):
-        most = max(most, scores[past])
-    total = float32(0)
+    most = highest(scores, seen)
     for past in range(seen):
         scores[past] = exponential(scores[past] - most)
-        total += scores[past]
-    inverse = float32(1) / total
+    inverse = float32(1) / sum_of(scores[:seen])
     for past in range(seen):
         scores[past] *= inverse
     for past in range(seen, all_):

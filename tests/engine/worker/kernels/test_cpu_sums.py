@@ -1,0 +1,67 @@
+"""The order of the CPU kernels' sums is written in their sources, not chosen by a compiler: what
+one process has compiled and what another has loaded give the same bits."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from engine.worker.kernels import cpu
+from engine.worker.kernels.cpu.dots import LANES, MULTIPLE, VECTORS, dot, sum_of
+from engine.worker.kernels.cpu.layers import Floats, highest
+
+LENGTHS = [1, 15, 16, 63, 64, 65, 128, 200, 1000]
+
+
+def in_order(products: Floats) -> np.float32:
+    """Four vectors of partial sums, these added by halves, then what is over, one by one.
+    In float64, which holds a product exactly, rounded after each sum as a fused one is."""
+    whole = len(products) // MULTIPLE * MULTIPLE
+    sums = np.zeros((VECTORS, LANES))
+    for group in products[:whole].reshape(-1, VECTORS, LANES):
+        sums = (sums + group).astype(np.float32).astype(np.float64)
+
+    def add(one: Floats, other: Floats) -> Floats:
+        return (one.astype(np.float32) + other.astype(np.float32)).astype(np.float32)
+
+    total = add(add(sums[0], sums[1]), add(sums[2], sums[3]))
+    while len(total) > 1:
+        total = add(total[: len(total) // 2], total[len(total) // 2 :])
+    result = total[0]
+    for each in products[whole:]:
+        result = np.float32(result + np.float32(each))
+    return result
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_sums_have_one_order(length: int) -> None:
+    random = np.random.default_rng(length)
+    x = random.normal(size=length).astype(np.float32)
+    weights = random.integers(-127, 128, length).astype(np.int8)
+    assert sum_of(x) == in_order(x.astype(np.float64))
+    x = x.astype(np.float16).astype(np.float32)  # so that products are exact
+    assert dot(weights, x) == in_order(weights.astype(np.float64) * x)
+    assert dot(x, x) == in_order(x.astype(np.float64) * x)
+
+
+def test_no_other_sum_may_be_reordered() -> None:
+    modules = [
+        importlib.import_module(f"{cpu.__name__}.{each.name}")
+        for each in pkgutil.iter_modules(cpu.__path__)
+    ]
+    kernels = {
+        each for module in modules for each in vars(module).values() if isinstance(each, Dispatcher)
+    }
+    assert len(kernels) > 20
+    free = {each for each in kernels if each.targetoptions.get("fastmath")}
+    assert free == {highest}
+
+
+def test_the_highest_is_the_same_in_any_order() -> None:
+    scores = np.random.default_rng(0).normal(size=300).astype(np.float32)
+    assert {highest(scores, count) for count in (300, 299)} <= {scores.max(), scores[:299].max()}
+    assert highest(scores[::-1].copy(), 300) == scores.max()
