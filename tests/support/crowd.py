@@ -30,7 +30,7 @@ from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
 from studio.server import serving
 from studio.ui import page
-from tests.support.visiting import ROOT
+from tests.support.programs import ROOT
 
 PEOPLE = 32
 CALL = "/gradio_api/call/stream"

@@ -20,8 +20,8 @@ from tests.studio.ui.test_page import (  # noqa: F401  # the page's own tests
     test_voices_are_listed,
 )
 from tests.support.browser import OpenPage, expect
+from tests.support.programs import visited
 from tests.support.tab_makers import recording
-from tests.support.visiting import visited
 
 IDS = "() => window.timbre.players.map((player) => player.now?.id)"
 HEARD = """(before) => window.timbre.players.some(

@@ -12,7 +12,7 @@ from engine.testing import FakeEngine
 from studio.settings import StudioSettings
 from tests.support.browser import Server, Tap
 from tests.support.guest_visit import KEY, application_of
-from tests.support.visiting import visited
+from tests.support.programs import visited
 
 
 @pytest.fixture(scope="module")

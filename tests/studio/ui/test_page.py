@@ -10,7 +10,7 @@ import pytest
 from engine import SAMPLE_RATE, InvalidSetting
 from studio.server.serving import listen
 from studio.voices.speaker_notes import described
-from tests.support.visiting import visited
+from tests.support.programs import visited
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from studio.api import ApiSettings
 from studio.api.application import OURS
 from studio.api.rates import Rates
 from studio.server.middleware.page_routes import EVENT_BYTES, OPEN, PageRoutes
-from tests.support.visiting import visited
+from tests.support.programs import visited
 
 PLACE = r"\{[^}]*\}"  # in a route's template
 # What Gradio serves and this page does not use. A new version's new route is neither open nor here.
