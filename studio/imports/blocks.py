@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import StringIO
 
 from engine import InvalidText
-from studio.scripts.text.dialogue import read_text
+from studio.scripts.text.dialogue import read_parts
 from studio.scripts.text.passages import MAX_CHARACTERS, Passage
 from studio.scripts.text.typed import MAX_TYPED_LINES, too_many_lines
 
@@ -69,25 +69,27 @@ def _check(characters: int, most: int) -> None:
 
 
 def passages_of(blocks: Iterable[Block]) -> Iterator[Passage]:
-    """In order."""
-    text: list[str] = []
+    """In order. What is said by whom is found in the book as a whole."""
+    blocks = list(blocks)
+    titled = any(block.heading for block in blocks)
+    return read_parts(_parts(blocks), titled=titled)
+
+
+def _parts(blocks: Iterable[Block]) -> Iterator[str | Passage]:
+    """Texts, and the headings between them."""
     title: list[str] = []
     for block in blocks:
         if not block.text.strip():
             continue
         if not block.heading or len(block.text) > LONGEST_TITLE:
             yield from _heading(title)
-            text.append(block.text)
-            continue
-        yield from read_text("\n\n".join(text))
-        text.clear()
-        if block.silent:
+            yield block.text
+        elif block.silent:
             yield from _heading(title)
             yield Passage(block.text, heading=True, silent=True)
         else:
             title.append(" ".join(block.text.split()))
     yield from _heading(title)
-    yield from read_text("\n\n".join(text))
 
 
 def _heading(title: list[str]) -> Iterator[Passage]:

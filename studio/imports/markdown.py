@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from studio.scripts.text.dialogue import read_text
+from studio.scripts.text.dialogue import read_parts
 from studio.scripts.text.passages import Passage
 
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)")
@@ -31,16 +31,21 @@ _INLINE = (
 
 def read_markdown(text: str) -> Iterator[Passage]:
     """Passages of a Markdown text, in order."""
+    return read_parts(_parts(text))
+
+
+def _parts(text: str) -> Iterator[str | Passage]:
+    """Texts, and the headings between them."""
     block: list[str] = []
     for line in _blocks(_without_front_matter(_without_comments(text)).splitlines()):
         heading = _HEADING.fullmatch(line)
         if heading:
-            yield from read_text("\n".join(block))
+            yield "\n".join(block)
             yield Passage(inline(_closed(heading[1])), heading=True)
             block = []
         else:
             block.append(_spoken(line))
-    yield from read_text("\n".join(block))
+    yield "\n".join(block)
 
 
 def _closed(title: str) -> str:

@@ -6,7 +6,8 @@ The caller resolves keys to voices. This module knows no library and no engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from pydantic import Field
 
@@ -15,6 +16,7 @@ from studio.scripts.model import Record, Script
 from studio.scripts.speaker_sex import Sex, speaker_sexes
 
 Resolve = Callable[[str], Voice]  # raises UnknownVoice
+_OTHER: Final[Mapping[Sex, Sex]] = {"female": "male", "male": "female"}
 _SEX = re.compile(r"\b(?:woman|girl|female|(man|boy|male))\b", re.IGNORECASE)
 
 
@@ -67,23 +69,40 @@ def suggest(
     """A first cast: the voice with the speaker's name, else another voice for each speaker.
 
     `voices`: keys by shown name. `notes`: descriptions by key; a woman gets a voice that is
-    described as one where there is one, and so does a man.
+    described as one where there is one, and so does a man. Of whom nothing is known, each gets the
+    other sex than the speaker before, so that two of them are told apart.
     """
     speakers = [who for who in script.speakers if who]
     by_name = {name.casefold(): voice for name, voice in voices.items()}
     cast = {who: by_name[who.casefold()] for who in speakers if who.casefold() in by_name}
     uses = {voice: 0 for voice in voices.values() if voice not in {*cast.values(), default}}
+    described = {
+        voice: _described_sex((notes or {}).get(voice, "")) for voice in (*uses, *cast.values())
+    }
     sexes = speaker_sexes(script)
-    described = {voice: _described_sex((notes or {}).get(voice, "")) for voice in uses}
+    wanted = _alternating(speakers, sexes, {who: described[voice] for who, voice in cast.items()})
     # Who is known chooses first.
     for who in sorted(speakers, key=lambda each: each not in sexes):
         if who not in cast and uses:
-            wanted = sexes.get(who)
-            fitting = [voice for voice in uses if wanted in (None, described[voice])]
+            fitting = [voice for voice in uses if described[voice] == wanted[who]]
             vague = [voice for voice in uses if fitting and described[voice] is None]
             cast[who] = min([*fitting, *vague] or uses, key=uses.__getitem__)
             uses[cast[who]] += 1
     return Casting(default=default, voices=cast)
+
+
+def _alternating(
+    speakers: Sequence[str], known: Mapping[str, Sex], cast: Mapping[str, Sex | None]
+) -> dict[str, Sex]:
+    """A sex for everybody: who is not known has the other one than the speaker before, and at the
+    beginning than the speaker after."""
+    told = [known.get(who) or cast.get(who) for who in speakers]
+    place, sex = next(((place, sex) for place, sex in enumerate(told) if sex), (0, "female"))
+    before: Sex = sex if place % 2 else _OTHER[sex]
+    found: dict[str, Sex] = {}
+    for who, own in zip(speakers, told, strict=True):
+        before = found[who] = own or _OTHER[before]
+    return found
 
 
 def _described_sex(note: str) -> Sex | None:

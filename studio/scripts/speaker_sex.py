@@ -1,7 +1,7 @@
 """Whether a speaker is a woman or a man, as far as name and text of a script tell.
 
-A title decides, then a common first name, then the pronouns that follow the name in the text. Names
-that both have are left out. Knows no voices.
+A title decides, then a given name by a list (given_names.txt), then the pronouns that follow the
+name in the text. Names that both have are left out. Knows no voices.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from studio.scripts.model import Script
@@ -23,42 +25,29 @@ TITLES: Final[Mapping[Sex, str]] = {
     "male": """mr monsieur herr signor señor sr senhor sir lord king prince duke count father dad
         papa grandfather grandpa uncle brother son husband boy man vater opa onkel père""",
 }
-NAMES: Final[Mapping[Sex, str]] = {
-    "female": """abigail agnes aisha alice amelia amy ana anastasia anita anna anne annie astrid
-        barbara beatrice bella bianca birgit brigitte camille carla carmen carol caroline catherine
-        cecilia celia charlotte chiara chloe christina claire clara claudia cleo daisy deborah diana
-        dolores dorothy edith elena elisa elisabeth eliza elizabeth ella ellen elsa emily emma
-        esther eva eve fatima fiona francesca françoise frida gabriela giulia grace greta hannah
-        harriet heidi helen helena ida ines ingrid irene iris isabel isabella jane janet jennifer
-        jessica joan josephine julia julie juliet karen karin kate katharina katherine katie laura
-        lena lily linda lisa lola lotte louise lucia lucy luisa margaret maria marie marta martha
-        mary mathilde mei melissa mia michelle mona monica nadia nancy natalia natasha nicole nina
-        nora olga olivia paula pauline penelope petra rachel rebecca rosa rose ruth sabine sakura
-        sara sarah silvia sofia sonia sophia sophie stella susan susanne sylvia tanya teresa tina
-        ursula valentina vera veronica victoria violet virginia yoko yuki zoe""",
-    "male": """aaron abdul adam adrian ahmed albert alberto alejandro alexander alfred andreas
-        andrew anthony antoine anton antonio arthur ben benjamin bernard boris bruno carl carlos
-        charles christian christopher daniel david diego dmitri edward emil enrique eric erik ernest
-        felix fernando florian francesco francisco francois françois frank franz fred frederick
-        fritz george gerald gianni giovanni giuseppe gregory günther hans harold harry heinrich
-        helmut henri henry herbert hiroshi hugo ibrahim igor ivan jack jacob jacques jakob james
-        javier jeff jens jeremy jim joe johan johann john johnny jonas jonathan jorge jose joseph
-        josé juan jürgen karl kenji kevin klaus kurt lars leonard leonardo louis ludwig luigi luis
-        lukas manuel marco marcus mario mark markus martin matthew matthias max michael miguel
-        mikhail mohammed moritz nathan nicholas oleg oliver oscar otto pablo patrick paul pavel
-        pedro peter philip pierre rafael ralph raymond rené ricardo richard robert roberto roger
-        roland rolf ron samuel sebastian sergei simon stefan stephan stephen steve sven takeshi
-        theodore thomas tim tom tony victor vincent vladimir walter wei werner wilhelm william
-        wolfgang xavier""",
+# Before a given name: `Dr Jane Smith`, `old Mary`. What is alone behind a rank is a family name.
+_OFFICES = (
+    "dr doctor prof professor captain major colonel general officer inspector judge father sister"
+)
+_RANKS = frozenset(_OFFICES.split())
+_BEFORE_A_NAME = _RANKS | {"old", "young", "little", "big", "poor", "saint", "st", "san"}
+# Characters with which Chinese and Japanese given names end, nearly always of one sex.
+_LAST_CHARACTERS: Final[Mapping[Sex, str]] = {
+    "female": "丽芳娜静婷娟燕玲梅兰雪莉琳妍萍红霞娇媛倩莹子美恵奈代香",
+    "male": "强伟军勇刚杰涛鹏辉龙虎磊斌峰雄郎男夫彦介太也助",
 }
 PRONOUNS: Final[Mapping[str, Sex]] = {
     **dict.fromkeys(("she", "her", "hers", "herself", "她"), "female"),
     **dict.fromkeys(("he", "him", "his", "himself", "他"), "male"),
 }
 _PRONOUN = re.compile(r"\b(?:she|hers?|herself|he|him|his|himself)\b|[她他]", re.IGNORECASE)
+_NAMES = Path(__file__).with_name("given_names.txt")
+_CHINESE_NAME = re.compile(r"\s*[\u4e00-\u9fff]{2,4}\s*")
 _CHINESE_TITLE = re.compile("(?:女士|小姐|太太|夫人|妈妈|奶奶)|(先生|爸爸|爷爷)")
 _BY_TITLE: Mapping[str, Sex] = {word: sex for sex in TITLES for word in TITLES[sex].split()}
-_BY_NAME: Mapping[str, Sex] = {word: sex for sex in NAMES for word in NAMES[sex].split()}
+_BY_CHARACTER: Mapping[str, Sex] = {
+    char: sex for sex in _LAST_CHARACTERS for char in _LAST_CHARACTERS[sex]
+}
 
 
 def speaker_sexes(script: Script) -> dict[str, Sex]:
@@ -66,21 +55,39 @@ def speaker_sexes(script: Script) -> dict[str, Sex]:
     unnamed: list[str] = []
     found: dict[str, Sex] = {}
     for speaker in filter(None, script.speakers):
-        if sex := _sex_of_name(speaker):
+        if sex := sex_of_name(speaker):
             found[speaker] = sex
         else:
             unnamed.append(speaker)
     return found | _sexes_by_pronouns(script, unnamed) if unnamed else found
 
 
-def _sex_of_name(speaker: str) -> Sex | None:
+def sex_of_name(speaker: str) -> Sex | None:
+    """By a title or a given name."""
     words = re.findall(r"\w+", speaker.casefold())
     titles = [_BY_TITLE[word] for word in words if word in _BY_TITLE]
     if titles:
         return titles[0]
     if title := _CHINESE_TITLE.search(speaker):
         return "male" if title[1] else "female"
-    return _BY_NAME.get(words[0]) if words else None
+    if words and words[0] in _BEFORE_A_NAME and (len(words) > 2 or words[0] not in _RANKS):
+        words = words[1:]
+    if words and words[0] in given_names():
+        return given_names()[words[0]]
+    return _BY_CHARACTER.get(speaker.strip()[-1:]) if _CHINESE_NAME.fullmatch(speaker) else None
+
+
+@lru_cache(maxsize=1)
+def given_names() -> Mapping[str, Sex]:
+    """Sex by given name in small letters, of names that only one sex has."""
+    found: dict[str, Sex] = {}
+    sex: Sex = "female"
+    for line in _NAMES.read_text(encoding="utf-8").splitlines():
+        if line in ("female:", "male:"):
+            sex = "female" if line == "female:" else "male"
+        elif not line.startswith("#"):
+            found.update(dict.fromkeys(line.split(), sex))
+    return found
 
 
 def _sexes_by_pronouns(script: Script, speakers: list[str]) -> dict[str, Sex]:

@@ -1,20 +1,22 @@
 """Plain text as people paste it: paragraphs, and dialogue as `Name: what she says`.
 
-A name counts when it is known, when most of the text is written so, or when it comes back in a text
-of which a good part is: otherwise "Remember: be good" would make a speaker of Remember, and a book
-one of "let me see: that would be four thousand miles down". A direction in brackets may
-follow the name: `Anna (whispering): come here`.
+A colon casts only where the text as a whole, a book with all its chapters, has the form of a
+script: a name counts when it is known, when most of the text is written so, or when it comes back
+in a text of which a good part is. Otherwise "Remember: be good" would make a speaker of Remember,
+a manual one of "Files:", and a book one of "let me see: that would be four thousand miles down". A
+direction in brackets may follow the name: `Anna (whispering): come here`.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from engine import SYLLABIC
 from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME
+from studio.scripts.speaker_sex import sex_of_name
 from studio.scripts.text.passages import NARRATORS, Passage
 from studio.scripts.text.turn_forms import as_turns
 
@@ -39,9 +41,27 @@ _KNOWN_TURN = re.compile(
 _NOTES = (
     "note notes nb n.b ps p.s tip warning remember important example question answer summary todo "
     "time date place subject from to re cc setting scene title author source copyright hinweis "
-    "anmerkung achtung nota remarque 注意 注 提示 备注 时间 地点"
+    "anmerkung achtung nota remarque language publisher license licence rights version format "
+    "see also isbn keywords contents 注意 注 提示 备注 时间 地点"
 )
 NOTES = frozenset(_NOTES.split())
+# Words that no name of several words has, `He said: …`, and such that begin none: `For example: …`.
+_NAMELESS = (
+    "i you he she it we they this that these those there here what when where why how which who "
+    "said says asked asks answered replied cried wrote is are was were be been being has have "
+    "had did does would can could shall should must might if because then than thus not let get"
+)
+_NO_NAME = frozenset(_NAMELESS.split())
+_BEGINNINGS = "in on at by for with from to of about after before into and or but as so"
+_NO_BEGINNING = frozenset(_BEGINNINGS.split())
+_NUMBERED = re.compile(
+    r"(?:chapter|part|section|appendix|figure|fig\.?|table|step|page|volume|vol\.?|book|act|lesson|unit"
+    r"|exercise|example|rule|article|day|week|version|release|option|item|level|phase|stage|topic|task"
+    r"|kapitel|teil|abschnitt|abbildung|schritt|chapitre|partie|figura|tabla|paso)\s+\w{1,6}",
+    re.IGNORECASE,
+)
+_FEW = 3  # speakers of a short scene in which nobody needs to come back
+_GAP = "\0"  # stands for what is no text, while a text is read as a whole
 _CHAPTER = re.compile(
     r"(chapter|part|prologue|epilogue|kapitel|chapitre|capítulo|capitolo|глава)\b[^.!?]{0,60}"
     r"|第\s?[\d一二三四五六七八九十百零〇]{1,6}\s?[章回部节卷].{0,40}",
@@ -63,11 +83,32 @@ class Turn:
 
 def read_text(text: str, speakers: Collection[str] = ()) -> Iterator[Passage]:
     """Passages of plain text. `speakers`: known names."""
-    paragraphs = _paragraphs(as_turns(text, speakers))
-    names = _names(paragraphs, speakers)
+    return read_parts([text], speakers)
+
+
+def read_parts(
+    parts: Iterable[str | Passage], speakers: Collection[str] = (), titled: bool = False
+) -> Iterator[Passage]:
+    """Passages of texts that are one whole, and the headings and such between them as they are.
+
+    `titled`: the whole has its headings among the parts; no line of text is one.
+    """
+    between: list[Passage] = []
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part.replace(_GAP, " "))
+        else:
+            texts.append(_GAP)
+            between.append(part)
+    paragraphs = _paragraphs(as_turns("\n\n".join(texts), speakers))
+    names = _names([own for own in paragraphs if own != [_GAP]], speakers)
+    others = iter(between)
     for paragraph in paragraphs:
-        heading = _heading(paragraph[0], names) if len(paragraph) == 1 else None
-        if heading:
+        single = len(paragraph) == 1 and not titled
+        if paragraph == [_GAP]:
+            yield next(others)
+        elif heading := _heading(paragraph[0], names) if single else None:
             yield heading
         else:
             yield from _passages(paragraph, names)
@@ -112,20 +153,46 @@ def _paragraphs(text: str) -> list[list[str]]:
 
 
 def _names(paragraphs: list[list[str]], speakers: Collection[str]) -> set[str]:
+    """Names that count, in small letters."""
+    known = {name.casefold() for name in speakers if name} | NARRATORS
+    written: dict[str, str] = {}
     found: Counter[str] = Counter()
     lowered: set[str] = set()  # what stands before a colon as no name does
     for paragraph in paragraphs:
         for match in filter(None, map(_TURN.match, paragraph)):
-            found[match["name"].casefold()] += 1
+            name = match["name"].casefold()
+            found[name] += 1
+            written.setdefault(name, match["name"])
             if match["name"][0].islower():
-                lowered.add(match["name"].casefold())
+                lowered.add(name)
     lines = sum(len(own) for own in paragraphs if len(own) > 1 or not _heading(own[0], ()))
-    known = {name.casefold() for name in speakers if name} | NARRATORS
-    if found.total() > 1 and found.total() * 2 >= lines:  # everybody counts
+    for name in [own for own in found if own not in known and not _may_be_name(own)]:
+        del found[name]
+    if found.total() > 1 and found.total() * 2 >= lines and _is_cast(found, written):
         return known | {name for name, count in found.items() if name not in NOTES or count > 1}
     back = {name for name, count in found.items() if count > 1 and name not in lowered}
     is_script = SHARE * sum(found[name] for name in back) >= lines
     return known | (back if is_script else set())
+
+
+def _may_be_name(name: str) -> bool:
+    words = name.split()
+    if _NUMBERED.fullmatch(name) or words[0] in _NO_BEGINNING:
+        return False
+    return len(words) == 1 or _NO_NAME.isdisjoint(words)
+
+
+def _is_cast(found: Counter[str], written: Mapping[str, str]) -> bool:
+    """Whether these are people rather than a list of terms: somebody comes back or has a name that
+    people have, or they are few."""
+    if len(found) <= _FEW or max(found.values()) > 1:
+        return True
+    return any(sex_of_name(written[name]) or _is_marked(written[name]) for name in found)
+
+
+def _is_marked(name: str) -> bool:
+    """Whether letters do not tell a name from a word: in capitals, or Chinese."""
+    return name.isupper() or bool(SYLLABIC.search(name))
 
 
 def _passages(paragraph: list[str], names: set[str]) -> Iterator[Passage]:

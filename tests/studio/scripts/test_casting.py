@@ -43,7 +43,7 @@ def test_a_script_of_many_speakers_is_cast_quickly_and_of_too_many_refused() -> 
     assert set(casting.voices_of(speakers).values()) == {"vivian"}
     assert time.process_time() - started < 1.0
     with pytest.raises(InvalidText, match="speakers"):
-        script_of_text("".join(f"Who{number}: ok\n\n" for number in range(MAX_SPEAKERS + 1)))
+        script_of_text("".join(f"Mrs {number}: ok\n\n" for number in range(MAX_SPEAKERS + 1)))
 
 
 @given(
@@ -112,6 +112,34 @@ def test_name_and_text_tell_whether_a_speaker_is_a_woman(text: str, sex: str | N
     assert speaker_sexes(script).get(speaker) == sex
 
 
-def test_no_name_is_in_both_lists() -> None:
-    for words in (speaker_sex.TITLES, speaker_sex.NAMES):
-        assert not {*words["female"].split()} & {*words["male"].split()}
+@pytest.mark.parametrize(
+    ("name", "sex"),
+    [("Gwendolen", "female"), ("Algernon", "male"), ("Dr Jane Smith", "female"),
+     ("Old Piotr", "male"), ("Priya", "female"), ("Matthäus", "male"), ("田中花子", "female"),
+     ("健太郎", "male"), ("Alex", None)],
+)  # fmt: skip
+def test_given_names_of_many_languages_are_known(name: str, sex: str | None) -> None:
+    assert speaker_sex.sex_of_name(name) == sex
+
+
+def test_titles_are_of_one_sex_and_given_names_are_many() -> None:
+    titles = speaker_sex.TITLES
+    assert not {*titles["female"].split()} & {*titles["male"].split()}
+    assert len(speaker_sex.given_names()) > 3_000
+
+
+PAIR = {"w1": "A woman.", "w2": "A woman.", "w3": "A girl.", "m1": "A man.", "m2": "A man."}
+
+
+@given(st.lists(st.sampled_from(["Xq", "Zorb", "Mara", "Ben", "Qa", "Vex"]), unique=True))
+def test_who_is_unknown_gets_the_other_sex_than_the_speaker_before(speakers: list[str]) -> None:
+    lines = (Line(id=place, text="Hello.", speaker=who) for place, who in enumerate(speakers))
+    voices = {voice: voice for voice in PAIR}
+    cast = suggest(Script(lines=tuple(lines)), voices, "narrator", PAIR).voices
+    sexes = ["female" if cast[who].startswith("w") else "male" for who in speakers]
+    own = {"Mara": "female", "Ben": "male"}
+    assert all(own.get(who, sex) == sex for who, sex in zip(speakers, sexes, strict=True))
+    for before, who, sex in zip(sexes, speakers[1:], sexes[1:], strict=False):
+        assert who in own or sex != before
+    if len(speakers) > 1 and speakers[0] not in own and speakers[1] in own:
+        assert sexes[0] != sexes[1]

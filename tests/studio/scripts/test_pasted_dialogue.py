@@ -10,7 +10,8 @@ from engine import Preset
 from studio.scripts import Delivery, plan
 from studio.scripts.serializer import text_of
 from studio.scripts.text.cues import at_cues, cue_of, cues_of, without_cues
-from studio.scripts.text.dialogue import read_text
+from studio.scripts.text.dialogue import read_parts, read_text
+from studio.scripts.text.passages import Passage
 from studio.scripts.text.typed import script_of_text
 from tests.support.script_makers import script_of_file
 
@@ -180,6 +181,32 @@ def test_a_colon_in_prose_makes_no_speaker() -> None:
     passages = list(read_text(PROSE))
     assert {passage.speaker for passage in passages} == {""}
     assert any(passage.text.startswith("let me see: that") for passage in passages)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["He said: come here.", "For example: a lamp.", "Chapter 2: The Door.", "Figure 3a: a door.",
+     "What follows is: nothing."],
+)  # fmt: skip
+def test_what_no_name_looks_like_is_no_speaker_however_often(line: str) -> None:
+    text = "\n\n".join([line] * 6)
+    assert {passage.speaker for passage in read_text(text)} == {""}
+    roles = "Man in black: Hello.\nHE: Hello.\nWill: Hello.\nMan in black: Good."
+    assert {own.speaker for own in read_text(roles)} == {"Man in black", "HE", "Will"}
+
+
+def test_a_list_of_terms_is_no_cast() -> None:
+    text = "Ingredients: flour.\nTime: an hour.\nMethod: mix it.\nOven: hot.\nServes: four."
+    assert {passage.speaker for passage in read_text(text)} == {""}
+    people = "Maya: Hello.\nXq: Hello.\nZorb: Good.\nVex: Yes.\nQuil: No."
+    assert len({passage.speaker for passage in read_text(people)}) == 5
+
+
+def test_a_chapter_of_terms_casts_nobody_in_a_book_of_prose() -> None:
+    chapter = [Passage("Files", heading=True), "Files: in the list.\n\nFiles: on the disk."]
+    book = ["And so she went on, and on, until the lamps were lit.\n\n" * 20, *chapter]
+    assert {own.speaker for own in read_parts(book)} == {""}
+    assert {own.speaker for own in read_parts(chapter) if not own.heading} == {"Files"}
 
 
 def test_a_name_that_comes_back_in_a_short_scene_is_a_speaker() -> None:
