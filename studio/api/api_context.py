@@ -67,6 +67,7 @@ class ApiContext:
 
     async def request(self, manner: SpeechOptions, text: str, live: bool = True) -> SpeechRequest:
         """Build the engine's request from a body. Raises RequestError or ApiError."""
+        manner = await self.voices.with_voice(manner)
         return SpeechRequest(
             text=text,
             voice=await self.voices.resolve(manner),

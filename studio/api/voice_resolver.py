@@ -8,6 +8,7 @@ voice work.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -54,23 +55,43 @@ class VoiceResolver:
 
     def model(self, name: str) -> str | None:
         """A checkpoint's name; None for a name of another service: the voice picks one."""
-        wanted = name.rstrip("/").rpartition("/")[2].casefold()
-        for model in self._engine.capabilities():
-            if model.casefold() in (wanted, name.casefold()):
-                return model
-        if name.strip() and name.lower() not in OPENAI_MODELS:
+        model = self._checkpoint(name)
+        if model is None and name.strip() and name.lower() not in OPENAI_MODELS:
             report_ignored("model")
-        return None
+        return model
+
+    async def with_voice(self, manner: SpeechOptions) -> SpeechOptions:
+        """The same options; without a voice, a model that is one's name is the voice (LocalAI)."""
+        name = manner.model.strip()
+        asked = manner.ref_audio or manner.speaker_embedding or manner.task_type == "VoiceDesign"
+        if not name or asked or _name(manner).lower() not in NO_NAMES:
+            return manner
+        if name.lower() in OPENAI_MODELS or self._checkpoint(name):
+            return manner
+        if not await anyio.to_thread.run_sync(self._choices.knows, name):
+            return manner
+        return manner.model_copy(update={"voice": name, "model": ""})
+
+    def _checkpoint(self, name: str) -> str | None:
+        wanted = name.rstrip("/").rpartition("/")[2].casefold()
+        every = self._engine.capabilities()
+        return next((own for own in every if own.casefold() in (wanted, name.casefold())), None)
 
     def speakers(self) -> tuple[str, ...]:
         return self._choices.speakers()
 
-    def aliases(self) -> dict[str, str]:
+    def aliases(self) -> Mapping[str, str]:
         return self._choices.aliases()
+
+    def blend_parts(self, recipe: str) -> Sequence[str]:
+        return self._choices.blend_parts(recipe)
 
     def named(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
         """A speaker, an uploaded voice, a blend, or a name of another service."""
-        return self._choices.requested(name, instruct, method)
+        voice = self._choices.requested(name, instruct, method)
+        if other := self._choices.unlike(name):
+            report_warning(f"No voice here is known to be like '{name}'; '{other}' speaks.")
+        return voice
 
     def blend(self, recipe: str, method: Method) -> Clone:
         """A written blend as a vector."""
@@ -131,8 +152,8 @@ class VoiceResolver:
             return await self._by_reference(manner)
         if manner.task_type == "VoiceDesign":
             return Design(manner.instructions)
-        name = manner.voice.id if isinstance(manner.voice, VoiceId) else manner.voice or ""
-        named = name.strip().lower() not in NO_NAMES
+        name = _name(manner)
+        named = name.lower() not in NO_NAMES
         voice = await (self._by_name(name, manner) if named else self._default(manner))
         if manner.x_vector_only_mode and isinstance(voice, Clone):
             return voice_alone(voice)
@@ -163,6 +184,11 @@ class VoiceResolver:
             there = f"There are: {names}." if names else "Upload one: POST /v1/audio/voices."
             raise ApiError(400, f"Name a voice. {there}", "voice_missing", "voice")
         return able.default(manner.instructions)
+
+
+def _name(manner: SpeechOptions) -> str:
+    voice = manner.voice
+    return (voice.id if isinstance(voice, VoiceId) else voice or "").strip()
 
 
 def _check(manner: SpeechOptions) -> None:

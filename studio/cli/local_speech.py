@@ -105,7 +105,7 @@ def _named(options: SayOptions, choices: Choices) -> Voice:
     if options.blend:
         return choices.blend(options.blend, "spherical" if options.spherical else "linear")
     if options.voice:
-        return choices.named(options.voice, options.instruct)
+        return choices.requested(options.voice, options.instruct)
     return choices.default(options.instruct)
 
 

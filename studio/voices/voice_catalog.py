@@ -23,7 +23,7 @@ from engine import (
     is_native,
     parse_blend,
 )
-from studio.voices.foreign_names import FOREIGN_VOICES
+from studio.voices.foreign_names import Traits, foreign_name, stand_in, stand_ins, traits_of
 from studio.voices.speaker_notes import described
 
 MARKS = frozenset("+,:()")  # names with these are written as ids in a blend
@@ -190,30 +190,54 @@ class Choices:
             raise InvalidSetting(NO_INSTRUCTION)
         return self.blend(name, method)
 
-    def aliases(self) -> dict[str, str]:
-        """Voices of other services and the voice that each is mapped to; equal names first.
+    def aliases(self) -> Mapping[str, str]:
+        """Voices of other services and the voice here that each stands for; names that are here
+        are left out. They stand for preset speakers, or without any for saved voices."""
+        return stand_ins(tuple(self._targets().items()))
 
-        They are distributed over the preset speakers, or without any over the saved voices.
-        """
-        voices = self.speakers() or tuple(choice.name for choice in self.list())
-        taken = {name.casefold() for name in voices}
-        free = [name for name in FOREIGN_VOICES if name not in taken]
-        return {name: voices[i % len(voices)] for i, name in enumerate(free) if voices}
+    def alias(self, name: str) -> str | None:
+        """The voice that a name or an id of another service stands for."""
+        wanted = foreign_name(name)
+        if wanted is None:
+            return None
+        return self._speaker(wanted) or stand_in(wanted, self._targets(), self.aliases())
+
+    def unlike(self, name: str) -> str:
+        """The voice that a foreign name stands for although its sex is another or not known;
+        empty if it is like it, and for voices that are here."""
+        wanted = foreign_name(name)
+        if wanted is None or (other := self.standing(name)) == name:
+            return ""
+        return "" if self._targets()[other].sex == traits_of(wanted).sex else other
+
+    def knows(self, name: str) -> bool:
+        """Whether it is the name of a voice, here or elsewhere."""
+        return bool(foreign_name(name) or self._speaker(name) or self._library.find(name))
+
+    def standing(self, name: str) -> str:
+        """The name of the voice that speaks where this name is written."""
+        if self._speaker(name) or self._library.find(name):
+            return name
+        return self.alias(name) or name
 
     def requested(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
         """A request's voice: as `read`, or a voice of another service."""
         try:
             return self.read(name, instruct, method)
         except UnknownVoice:
-            alias = self.aliases().get(name.strip().casefold())
+            alias = self.alias(name)
             if alias is None:
                 raise
         return self.named(alias, instruct)
 
     def blend(self, text: str, method: Method = "linear") -> Blend:
-        """A written blend of named voices."""
+        """A written blend of named voices, those of other services among them."""
         parts = tuple((self._part(name), weight) for name, weight in parse_blend(text))
         return Blend(parts, method)
+
+    def blend_parts(self, text: str) -> Sequence[str]:
+        """The names of the voices that a written blend is made of."""
+        return [self.standing(name) for name, _ in parse_blend(text)]
 
     def refusal(self, name: str) -> Message:
         """Why this voice follows no instruction; empty if it does."""
@@ -236,6 +260,12 @@ class Choices:
             "and may sound different.",
             model=voice.model,
         )
+
+    def _targets(self) -> Mapping[str, Traits]:
+        """The voices that other services' names can stand for."""
+        presets = {each.name: each.note for each in self._presets()}
+        voices = presets or {each.name: each.note for each in self.list()}
+        return {name: traits_of(name, note) for name, note in voices.items()}
 
     def _presets(self) -> Iterator[Choice]:
         for name in self.speakers():
@@ -267,7 +297,7 @@ class Choices:
         return "+".join(f"{part(name)}({weight:.6g})" for name, weight in parts)
 
     def _part(self, name: str) -> Preset | Clone:
-        voice = self.named(name)
+        voice = self.named(self.standing(name))
         if isinstance(voice, Preset | Clone):
             return voice
         raise InvalidSetting("'{name}' is a designed voice, which cannot be blended.", name=name)

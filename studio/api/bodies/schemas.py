@@ -23,6 +23,7 @@ from typing_extensions import Self
 from engine import SamplingParams, format_blend
 from studio.api.compat.format_names import read_format
 from studio.api.compat.names import language_name
+from studio.api.compat.references import with_reference
 from studio.api.compat.request_labels import report_ignored
 from studio.api.errors import ApiError
 from studio.api.responses.audio_output import Output
@@ -38,7 +39,7 @@ Consent = bool | Annotated[str, Field(max_length=64)] | None  # what counts: stu
 
 class Body(BaseModel):
     """Null counts as missing. An unknown key is ignored and reported, unless it resembles a
-    field's name: then it is refused as a typing error.
+    field's name: then it is refused as a typing error, and told which it may be.
     """
 
     model_config = ConfigDict(
@@ -51,12 +52,14 @@ class Body(BaseModel):
         if not isinstance(values, dict):
             return values
         known = cls._names()
-        kept = {}
+        kept: dict[str, Any] = {}
         for key, value in values.items():
-            if key not in known and not get_close_matches(str(key)[:64], known, 1, MISTYPED):
+            if key in known:
+                kept |= {} if value is None else {key: value}
+            elif close := get_close_matches(str(key)[:64], known, 1, MISTYPED):
+                raise _mistyped(str(key)[:64], known[close[0]])
+            else:
                 report_ignored(str(key)[:64])
-            elif value is not None:
-                kept[key] = value
         return kept
 
     @classmethod
@@ -78,6 +81,11 @@ class Body(BaseModel):
         return renamed if len(renamed) == len(values) else values
 
 
+def _mistyped(key: str, known: str) -> ApiError:
+    said = f"Unknown key '{key}'. Did you mean '{known}'? Correct it, or leave it out."
+    return ApiError(400, said, "unknown_key", key)
+
+
 def refused(param: str, message: str) -> ApiError:
     """Raised while a body is validated, it passes through pydantic as it is."""
     return ApiError(400, message, "invalid_value", param)
@@ -94,11 +102,14 @@ class SpeechOptions(Body):
 
     model: Annotated[str, Field(max_length=512)] = ""
     voice: Annotated[str, Field(max_length=4096)] | VoiceId | None = Field(
-        None, validation_alias=AliasChoices("voice", "speaker")
+        None,
+        validation_alias=AliasChoices("voice", "speaker", "speaker_id", "voice_id", "reference_id"),
     )
     blend_method: Literal["linear", "spherical"] = "linear"  # for blends
     instructions: str = Field(
-        "", max_length=4000, validation_alias=AliasChoices("instructions", "instruct")
+        "",
+        max_length=4000,
+        validation_alias=AliasChoices("instructions", "instruct", "instruction"),
     )
     response_format: Format = Field(
         "mp3", validation_alias=AliasChoices("response_format", "output_format", "format")
@@ -113,7 +124,8 @@ class SpeechOptions(Body):
     speed: float = Field(1.0, ge=0.25, le=4.0)
     language: Language = "auto"
     task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
-    ref_audio: str | None = None  # data: URL, or the id of an uploaded voice
+    # a data: URL, or the id of an uploaded voice; `references` and `ref_audio_url` become this
+    ref_audio: str | None = None
     ref_text: str | None = Field(None, max_length=4000)
     consent: Consent = None  # of the speaker in ref_audio
     x_vector_only_mode: bool | None = None
@@ -128,7 +140,9 @@ class SpeechOptions(Body):
     subtalker_temperature: float | None = Field(None, ge=0, le=5)
     subtalker_top_k: int | None = Field(None, ge=0, le=4096)
     subtalker_top_p: float | None = Field(None, gt=0, le=1)
-    max_new_tokens: int | None = Field(None, ge=1, le=2**31)
+    max_new_tokens: int | None = Field(
+        None, ge=1, le=2**31, validation_alias=AliasChoices("max_new_tokens", "max_tokens")
+    )
     ignore_eos: bool = False
     early_start: bool | None = None  # where speech is made slower than it plays
     spell_out: bool = True  # figures and abbreviations as words, for a model that needs it
@@ -139,6 +153,11 @@ class SpeechOptions(Body):
     @classmethod
     def _language(cls, language: str) -> str:
         return language_name(language)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _references_of_others(cls, values: Any) -> Any:
+        return with_reference(values) if isinstance(values, dict) else values
 
     @model_validator(mode="before")
     @classmethod
@@ -213,13 +232,13 @@ class SpeechOptions(Body):
 class BatchItem(SpeechOptions):
     """One text with its options."""
 
-    input: str
+    input: str = Field(validation_alias=AliasChoices("input", "inputs", "text"))
 
 
 class SpeechBody(BatchItem):
     """POST /v1/audio/speech."""
 
-    stream: bool | None = None
+    stream: bool | None = Field(None, validation_alias=AliasChoices("stream", "streaming"))
     stream_format: Literal["audio", "sse"] | None = None
 
     @property

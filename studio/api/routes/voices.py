@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response
 
-from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, parse_blend
+from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest
 from studio.api.api_context import ApiContext, Shared
 from studio.api.bodies.forms import Form, read_form
 from studio.api.bodies.json_body import BoundedJson, check_separators
@@ -91,7 +91,7 @@ async def blend(body: BlendBody, context: Shared) -> dict[str, Any]:
     name = await _new_name(body.name, context)
     recipe = body.recipe
     voice = await anyio.to_thread.run_sync(context.voices.blend, recipe, body.method)
-    parts = [part for part, _ in parse_blend(recipe)]
+    parts = await anyio.to_thread.run_sync(context.voices.blend_parts, recipe)
     consent = await anyio.to_thread.run_sync(blend_consent, parts, context.library)
     details = {"kind": "blend", "consent": consent, "made_from": recipe[:400]}
     return _created(await _save(context, name, voice, **details))

@@ -6,6 +6,7 @@ and no vectors; the engine mixes.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
@@ -93,8 +94,10 @@ class BlendTab:
         shows the reason.
         """
         try:
-            parts = dict(parse_blend(recipe))
-            self._studio.choices().blend(recipe)
+            choices, parts = self._studio.choices(), defaultdict[str, float](float)
+            choices.blend(recipe)
+            for name, weight in parse_blend(recipe):
+                parts[choices.standing(name)] += weight
         except TimbreError:
             return gr.skip(), gr.skip(), gr.skip()
         if len(parts) > MOST:
@@ -190,7 +193,8 @@ class BlendTab:
         if not isinstance(voice, Clone):
             raise InvalidSetting("This blend has one voice only. Add a second one.")
         made_from = f"{method}: {recipe}"[:400]
-        consent = blend_consent([part for part, _ in parse_blend(recipe)], self._studio.library)
+        parts = self._studio.choices().blend_parts(recipe)
+        consent = blend_consent(parts, self._studio.library)
         return save_voice(
             self._studio,
             name,

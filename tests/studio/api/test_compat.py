@@ -37,10 +37,16 @@ def test_unknown_keys_are_ignored_and_named(client: TestClient) -> None:
 
 
 def test_a_mistyped_key_is_refused(client: TestClient) -> None:
-    for wrong in ("instruction", "voise", "respons_format", "temperatur"):
+    for wrong, meant in (
+        ("instructionz", "instructions"),
+        ("voise", "voice"),
+        ("respons_format", "response_format"),
+        ("temperatur", "temperature"),
+    ):
         answer = ask(client, **{wrong: "x"})
         assert answer.status_code == 400, wrong
         assert answer.json()["error"]["param"] == wrong
+        assert f"'{meant}'" in answer.json()["error"]["message"]
 
 
 def test_null_counts_as_left_out(client: TestClient) -> None:

@@ -106,9 +106,9 @@ def test_its_errors_are_its_own(client: openai.OpenAI) -> None:
         client.audio.speech.create(model="tts-1", voice="nobody", input=TEXT)
     with pytest.raises(openai.BadRequestError) as told:
         client.audio.speech.create(
-            model="tts-1", voice="alloy", input=TEXT, extra_body={"instruction": 1}
+            model="tts-1", voice="alloy", input=TEXT, extra_body={"instructionz": 1}
         )
-    assert told.value.param == "instruction"
+    assert told.value.param == "instructionz"
     assert told.value.code == "unknown_key"
 
 
