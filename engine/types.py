@@ -6,6 +6,7 @@ tensors, no threads and no files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -47,6 +48,7 @@ class Clone:
     model: str = ""  # the checkpoint whose speaker space the vector belongs to; "": unknown
     rows: Rows | None = None  # learned
     digest: str = ""  # of the weights for which the rows were learned
+    references: tuple[tuple[str, Clone], ...] = ()  # the same person in moods, by the mood's name
 
     @property
     def in_context(self) -> bool:
@@ -65,14 +67,32 @@ class Design:
 
 
 @dataclass(frozen=True, eq=False)
+class Mood:
+    """How a voice changes: a shift of speaker vectors, at strength 1 (`engine/voices/mood.py`)."""
+
+    name: str
+    shift: Vector
+    space: str = ""  # in which speaker vectors it means something; "": unknown
+    words: tuple[str, ...] = ()  # other names, like gladly
+
+
+@dataclass(frozen=True, eq=False)
 class Blend:
     """Voices mixed by their speaker embeddings; weights need not sum to one."""
 
-    parts: tuple[tuple[Preset | Clone, float], ...]
+    parts: tuple[tuple[Preset | Clone | Mooded, float], ...]
     method: Literal["linear", "spherical"] = "linear"
 
 
-Voice: TypeAlias = Preset | Clone | Design | Blend
+@dataclass(frozen=True, eq=False)
+class Mooded:
+    """A voice in moods, each with a strength; the norm of its speaker vector stays."""
+
+    voice: Preset | Clone | Blend
+    moods: tuple[tuple[Mood, float], ...]
+
+
+Voice: TypeAlias = Preset | Clone | Design | Blend | Mooded
 
 
 class Settings(BaseModel):
@@ -132,6 +152,8 @@ class SpeechRequest:
     spell_out: bool = True  # figures and abbreviations as words, for a model that needs it
     ignore_end: bool = False  # never sample end of speech, for benchmarks
     model: str | None = None  # None: the voice picks the checkpoint
+    # Moods that the text may name ([glad] … [/glad]), by their names in small letters.
+    moods: Mapping[str, Mood] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, eq=False)

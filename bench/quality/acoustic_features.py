@@ -82,3 +82,22 @@ def centroid(wave: Waveform) -> float:
     hertz = np.fft.rfftfreq(FRAME, 1 / SAMPLE_RATE)
     inside = hertz < 8000
     return float((size * hertz)[inside].sum() / (size[inside].sum() + 1e-12))
+
+
+def audible_seconds(wave: Waveform) -> float:
+    """How long something is heard, without pauses."""
+    return len(frames_of(wave)) * HOP / SAMPLE_RATE
+
+
+def level(wave: Waveform) -> float:
+    """The level of the audible windows, in dB of full scale."""
+    return 10 * float(np.log10(np.square(frames_of(wave)).mean() + 1e-12))
+
+
+def tilt(wave: Waveform) -> float:
+    """The slope of the spectrum from 200 Hz to 6 kHz, in dB an octave; octaves count alike."""
+    power = np.square(np.abs(np.fft.rfft(frames_of(wave) * np.hanning(FRAME)))).mean(0)
+    hertz = np.fft.rfftfreq(FRAME, 1 / SAMPLE_RATE)
+    inside = (hertz >= 200) & (hertz <= 6000)
+    octaves, size = np.log2(hertz[inside]), 10 * np.log10(power[inside] + 1e-12)
+    return float(np.polyfit(octaves, size, 1, w=1 / np.sqrt(hertz[inside]))[0])

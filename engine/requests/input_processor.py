@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal
 
@@ -18,9 +18,10 @@ from engine.plan import Checkpoint, Prompt
 from engine.requests.sequence import Sequence, TextPiece
 from engine.requests.streaming_text import StreamingText, check_text
 from engine.requests.text_groups import text_groups
+from engine.requests.text_moods import TextMoods
 from engine.text.sentences import letters
 from engine.text.spoken_form import SpokenForm, as_sentence, foreign_alphabets, spoken_form
-from engine.types import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest
+from engine.types import Blend, Clone, Design, Mooded, Preset, SamplingParams, SpeechRequest
 from engine.voices.instructions import understood
 from engine.voices.routing import route
 
@@ -65,7 +66,8 @@ class InputProcessor:
         own = _RoutedRequest(request, routed.checkpoint, checkpoint, voice, told)
         if request.open_text:
             return self._open(own)
-        return AcceptedRequest(self._complete(own), None)
+        moods = TextMoods(request, routed.checkpoint, checkpoints)
+        return AcceptedRequest(self._complete(own, moods), None)
 
     def _open(self, own: _RoutedRequest) -> AcceptedRequest:
         """A sequence of the text so far, and what takes the rest."""
@@ -86,24 +88,35 @@ class InputProcessor:
         text.notice = notice
         return AcceptedRequest(sequence, text)
 
-    def _complete(self, own: _RoutedRequest) -> Sequence:
+    def _complete(self, own: _RoutedRequest, moods: TextMoods) -> Sequence:
         """A sequence of the whole text, in groups."""
         request, checkpoint = own.request, own.checkpoint
-        longest = _longest_group(request, checkpoint, len(own.prompt(())))
-        written = spoken_form(request.text) if own.spells_out else request.text
-        if own.spells_out and not letters(written):
+        written = [
+            (spoken_form(run.text) if own.spells_out else run.text, run.spoken)
+            for run in moods.runs()
+        ]
+        speaks = any(letters(text) for text, _ in written)
+        if not speaks and own.spells_out:
             raise InvalidText("{name} can read none of this text.", name=own.talker)
-        groups = text_groups(written, longest, request.language)
+        if not speaks and len(written[0][0]) < len(request.text):
+            raise InvalidText("There is nothing to speak beside the moods. Type some text.")
+        runs = [each for each in written if letters(each[0])] or written
+        groups: list[tuple[_RoutedRequest, str]] = []
+        for text, spoken in runs:
+            voiced = replace(own, voice=moods.voice(spoken)) if spoken else own
+            longest = _longest_group(request, checkpoint, len(voiced.prompt(())))
+            groups += [(voiced, group) for group in text_groups(text, longest, request.language)]
         if len(groups) > 1:  # one run alone has the ids that the reference package gives it
-            groups = [group.strip() for group in groups]
+            groups = [(voiced, group.strip()) for voiced, group in groups]
         if own.spells_out:
-            groups = [as_sentence(group) for group in groups]
-        prompts = [own.prompt(checkpoint.text_ids(group)) for group in groups]
+            groups = [(voiced, as_sentence(group)) for voiced, group in groups]
+        prompts = [voiced.prompt(checkpoint.text_ids(group)) for voiced, group in groups]
         for each in prompts:
             check_room(each, checkpoint.max_positions, request.max_frames)
-        sequence = self._sequence(own, prompts[0], letters(groups[0]))
-        for each, group in zip(prompts[1:], groups[1:], strict=True):
-            sequence.add_group(each.text_ids, letters(group))
+        told = replace(own, told=(*own.told, *moods.notices))
+        sequence = self._sequence(told, prompts[0], letters(groups[0][1]))
+        for each, (_, group) in zip(prompts[1:], groups[1:], strict=True):
+            sequence.add_group(each, letters(group))
         return sequence
 
     def _sequence(self, own: _RoutedRequest, prompt: Prompt, count: int) -> Sequence:
@@ -171,8 +184,8 @@ def _longest_group(request: SpeechRequest, checkpoint: Checkpoint, rows: int) ->
 def check_request(request: SpeechRequest, settings: EngineSettings) -> None:
     """The checks that need no checkpoint. Raises RequestError."""
     check_text(request.text, settings.max_text, empty=request.open_text)
-    if not isinstance(request.voice, Preset | Clone | Design | Blend):
-        raise InvalidSetting("The voice must be a Preset, a Clone, a Design or a Blend.")
+    if not isinstance(request.voice, Preset | Clone | Design | Blend | Mooded):
+        raise InvalidSetting("The voice must be a Preset, Clone, Design, Blend or Mooded.")
     if not isinstance(request.sampling, SamplingParams):
         raise InvalidSetting("The sampling must be SamplingParams.")
     if isinstance(request.voice, Preset | Design):
@@ -203,10 +216,12 @@ def _check_number(name: str, value: int | None, least: int, most: int) -> None:
 
 
 def layout_of(request: SpeechRequest) -> Literal["whole", "streamed"]:
-    """The requested layout or the voice's default; a blend is laid out like a clone."""
+    """The requested layout or the voice's default; a blend is laid out like a clone, a voice in a
+    mood like the voice."""
     if request.layout:
         return request.layout
-    streamed = request.open_text or isinstance(request.voice, Clone | Blend)
+    voice = request.voice.voice if isinstance(request.voice, Mooded) else request.voice
+    streamed = request.open_text or isinstance(voice, Clone | Blend)
     return "streamed" if streamed else "whole"
 
 

@@ -66,6 +66,7 @@ class TextBuffer:
     """
 
     def __init__(self, prompt: Prompt, letters: int = 0) -> None:
+        self._prompt = prompt  # of this group: a text may change its voice between groups
         reference = prompt.reference
         self._ids = list(prompt.text_ids)
         self._reference = len(reference.text_ids) if reference else 0
@@ -91,10 +92,15 @@ class TextBuffer:
     def ids(self) -> tuple[int, ...]:
         return tuple(self._ids)
 
-    def complete(self, prompt: Prompt) -> Prompt:
+    def complete(self) -> Prompt:
         """The prompt with all text so far."""
         self.mark_sent()
-        return replace(prompt, text_ids=self.ids, open_text=not self.closed)
+        return replace(self._prompt, text_ids=self.ids, open_text=not self.closed)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the prompt with all text so far."""
+        return len(replace(self._prompt, text_ids=self.ids))
 
     def unsent(self) -> tuple[tuple[int, ...], bool] | None:
         """Ids that the worker does not have, and whether the text is closed after them."""
@@ -184,23 +190,23 @@ class Sequence:
     @property
     def room(self) -> int:
         """Frames left for the group, by its slot and by the request's limit."""
-        behind = self.max_positions - len(replace(self.prompt, text_ids=self.text.ids))
+        behind = self.max_positions - self.text.rows
         return min(behind, self.max_frames - self._before)
 
-    def deliver(self, chunk: Chunk, now: float, excused: bool) -> Chunk:
-        """The chunk as it is delivered, numbered across all groups."""
+    def deliver(self, chunk: Chunk, now: float, excused: bool, last: bool = False) -> Chunk:
+        """The chunk as it is delivered, numbered across all groups. `last`: of its group."""
         self.playback.deliver(chunk.seconds, now, excused)
         self.delivered += chunk.frames
-        joined = chunk.index == 0 and self._before > 0
+        pcm = _faded_in(chunk.pcm) if chunk.index == 0 and self._before > 0 else chunk.pcm
+        if last and len(self.groups) > 1:
+            pcm = _faded_in(pcm[::-1])[::-1]
         self.chunks += 1
-        return replace(
-            chunk, index=self.chunks - 1, pcm=_faded_in(chunk.pcm) if joined else chunk.pcm
-        )
+        return replace(chunk, index=self.chunks - 1, pcm=pcm)
 
-    def add_group(self, ids: tuple[int, ...], letters: int) -> None:
-        """Append a group to a complete text."""
-        self.groups.append(TextBuffer(replace(self.prompt, text_ids=ids), letters))
-        self.token_count += len(ids)
+    def add_group(self, prompt: Prompt, letters: int) -> None:
+        """Append a group to a complete text; its prompt may have another voice."""
+        self.groups.append(TextBuffer(prompt, letters))
+        self.token_count += len(prompt.text_ids)
 
     def end_group(self, reason: Reason) -> bool:
         """End the current group; whether another one follows."""

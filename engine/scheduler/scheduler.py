@@ -308,7 +308,7 @@ class Scheduler:
 
     def _start(self, sequence: Sequence, now: float) -> Admit:
         slot = self.slots.take(sequence.talker)
-        prompt = sequence.text.complete(sequence.prompt)
+        prompt = sequence.text.complete()
         sequence.attempt = self.attempts[slot] = Attempt(sequence, slot, prompt, now)
         return Admit(
             slot,
@@ -386,11 +386,12 @@ class Scheduler:
 
     def _deliver_held(self, attempt: Attempt, now: float) -> list[Delivery]:
         held, attempt.held_chunks = attempt.held_chunks, []
-        return [self._deliver(attempt, chunk, now) for chunk in held]
+        last = held[-1] if held and attempt.complete else None
+        return [self._deliver(attempt, chunk, now, chunk is last) for chunk in held]
 
-    def _deliver(self, attempt: Attempt, chunk: Chunk, now: float) -> Delivery:
+    def _deliver(self, attempt: Attempt, chunk: Chunk, now: float, last: bool = False) -> Delivery:
         excused = attempt.text_starved or self._in_pieces(attempt)
-        delivered = attempt.sequence.deliver(chunk, now, excused)
+        delivered = attempt.sequence.deliver(chunk, now, excused, last)
         attempt.text_starved = False
         return attempt.sequence, delivered
 

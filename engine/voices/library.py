@@ -16,6 +16,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial, reduce
 from itertools import chain, count
@@ -37,11 +38,20 @@ from engine.atomic import (
 from engine.errors import InvalidVoice, LibraryFull, NameTaken, NotSaved, UnknownVoice
 from engine.messages import misfit
 from engine.types import Clone, Design
-from engine.voices.voice_format import VoiceCard, pack, unpack, write_card
+from engine.voices.voice_format import (
+    VoiceCard,
+    pack,
+    read_numbers,
+    reference_key,
+    unpack,
+    write_card,
+    write_numbers,
+)
 from engine.voices.voice_index import VoiceIndex, read_index, with_voice
 from engine.voices.voice_store import (
     CARD,
     ID,
+    NUMBERS,
     DamagedVoice,
     SavedVoice,
     Storable,
@@ -70,7 +80,10 @@ class Library:
         folder: Path | str | Callable[[], Path],
         built_in: Path | str | None = None,
         most: int | None = None,
+        moods: bool = False,
     ) -> None:
+        """`moods`: it holds moods (`mood_library`) and no voices."""
+        self._moods = moods
         self._place = folder if callable(folder) else partial(Path, folder)
         self._built_in = Path(built_in) if built_in else None
         self._most = most
@@ -94,7 +107,8 @@ class Library:
         """Every voice that can be read, by name."""
         own, *others = self._read()
         built_in = (saved for index in others for saved in index.ordered)
-        return reduce(with_voice, built_in, own.ordered)
+        every = reduce(with_voice, built_in, own.ordered)
+        return tuple(saved for saved in every if (saved.card.kind == "mood") == self._moods)
 
     def damaged(self) -> tuple[DamagedVoice, ...]:
         """Folders in the library that cannot be read."""
@@ -134,6 +148,28 @@ class Library:
             index = self._index(self.folder)
             write_atomic(self.folder / voice_id / CARD, write_card(card))
             return self._added(index, SavedVoice(voice_id, card, saved.voice))
+
+    def keep_reference(self, voice_id: str, mood: str, other: Clone | None) -> SavedVoice:
+        """Keep another recording of a voice's person, in a mood; None: forget the one there is.
+
+        Its numbers are written while no card names them, so a crash leaves the voice as it was.
+        """
+        with self._writing():
+            saved = self._own(voice_id)
+            if not isinstance(saved.voice, Clone) or saved.card.kind == "mood":
+                raise InvalidVoice("'{name}' is no voice from a recording.", name=saved.name)
+            rest = tuple(
+                each for each in saved.voice.references if each[0].casefold() != mood.casefold()
+            )
+            own = () if other is None else ((mood, replace(other, references=())),)
+            voice = replace(saved.voice, references=(*rest, *own))
+            card = _card(saved.card.model_dump(), voice)
+            index, place = self._index(self.folder), self.folder / voice_id
+            read_numbers(card, numbers := write_numbers(voice))  # the checks of any voice
+            steps = [(NUMBERS, numbers), (CARD, write_card(card))]
+            for name, data in steps if other is not None else reversed(steps):
+                write_atomic(place / name, data)
+            return self._added(index, SavedVoice(voice_id, card, voice))
 
     def delete(self, voice_id: str) -> str:
         """Move a voice to the trash. Returns the ticket for `restore`."""
@@ -187,6 +223,12 @@ class Library:
         cloned or trained voice without its owner's consent is refused.
         """
         card, voice = unpack(data)
+        if (card.kind == "mood") != self._moods:
+            raise InvalidVoice(
+                "This file is a voice, not a mood: import it as a voice."
+                if self._moods
+                else "This file is a mood, not a voice: import it as a mood."
+            )
         copied = card.kind in ("clone", "trained") and isinstance(voice, Clone)
         if copied and not card.consent:
             raise InvalidVoice(
@@ -380,6 +422,10 @@ def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> V
             "transcript": voice.transcript,
             "model": voice.model,
             "digest": voice.digest,
+            "references": [
+                {"mood": mood, "key": reference_key(mood), "transcript": other.transcript}
+                for mood, other in voice.references
+            ],
         }
     title = " ".join((name if name is not None else fields["name"]).split())
     try:

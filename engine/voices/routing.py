@@ -15,8 +15,20 @@ import numpy as np
 from engine.errors import InvalidSetting, InvalidVoice, NotCapable, UnknownLanguage, UnknownVoice
 from engine.messages import Message
 from engine.plan import Checkpoint
-from engine.types import Blend, Capabilities, Clone, Design, Preset, SpeechRequest, Vector, Voice
-from engine.voices.blend import mix
+from engine.types import (
+    Blend,
+    Capabilities,
+    Clone,
+    Design,
+    Mood,
+    Mooded,
+    Preset,
+    SpeechRequest,
+    Vector,
+    Voice,
+)
+from engine.voices.blend import Method, check_weights, mix
+from engine.voices.mood import check_moods, speaker_space, with_moods
 
 Checkpoints: TypeAlias = Mapping[str, Checkpoint]
 TRAINED_ELSEWHERE: Final = (
@@ -54,7 +66,13 @@ def route_voice(voice: Voice, checkpoints: Checkpoints, model: str | None = None
         return _design(voice, able)
     if isinstance(voice, Clone):
         return _trained(voice, able) if voice.trained else _clone(voice, able)
-    return _blend(voice, able, checkpoints)
+    mixture = _mixture(voice)
+    single = mixture.single
+    if single and not mixture.moods:
+        return route_voice(single, checkpoints, model)
+    if isinstance(single, Clone):
+        return _with_moods(route_voice(single, checkpoints, model), mixture.moods, checkpoints)
+    return _with_moods(_mixed(mixture, able, checkpoints), mixture.moods, checkpoints)
 
 
 def is_native(voice: Clone, capabilities: Mapping[str, Capabilities]) -> bool:
@@ -163,22 +181,90 @@ def _trained(voice: Clone, checkpoints: Checkpoints) -> Routed:
     raise InvalidVoice(TRAINED_ELSEWHERE, model=voice.model or "?", there=there)
 
 
-def _blend(voice: Blend, able: Checkpoints, checkpoints: Checkpoints) -> Routed:
-    """One of `able` speaks the blend; its parts may be of any checkpoint."""
-    vectors = [_vector(part, able, checkpoints) for part, _ in voice.parts]
-    blended = mix(vectors, [weight for _, weight in voice.parts], voice.method)
+@dataclass(frozen=True)
+class _Mixture:
+    """A blend, a voice in moods, or both, in one form: voices by weight, moods by strength."""
+
+    parts: tuple[tuple[Preset | Clone, float], ...]
+    method: Method
+    moods: tuple[tuple[Mood, float], ...]  # none at strength 0
+    blended: bool  # a blend of one voice alone is a blend
+
+    @property
+    def single(self) -> Preset | Clone | None:
+        """The only voice, where it is no blend."""
+        return None if self.blended else self.parts[0][0]
+
+
+def _mixture(voice: Blend | Mooded) -> _Mixture:
+    """A blend's moods are those of its parts by their shares, so that a blend of voices in a mood
+    is the blend in that mood."""
+    if isinstance(voice, Mooded):
+        check_moods(voice.moods)
+        inner = voice.voice
+        own = tuple((mood, strength) for mood, strength in voice.moods if strength)
+        if not isinstance(inner, Blend):
+            return _Mixture(((inner, 1.0),), "linear", own, blended=False)
+        rest = _mixture(inner)
+        return replace(rest, moods=(*rest.moods, *own))
+    parts: list[tuple[Preset | Clone, float]] = []
+    moods: list[tuple[Mood, float]] = []
+    total = sum(weight for _, weight in voice.parts)
+    for part, weight in voice.parts:
+        if not isinstance(part, Mooded):
+            parts.append((part, weight))
+            continue
+        if isinstance(part.voice, Blend):
+            raise InvalidSetting("A blend of blends is not possible: blend their voices.")
+        check_moods(part.moods)
+        check_weights([weight for _, weight in voice.parts])
+        parts.append((part.voice, weight))
+        moods += [(mood, strength * weight / total) for mood, strength in part.moods]
+    return _Mixture(tuple(parts), voice.method, tuple(each for each in moods if each[1]), True)
+
+
+def _mixed(mixture: _Mixture, able: Checkpoints, checkpoints: Checkpoints) -> Routed:
+    """One of `able` speaks the mixture; its parts may be of any checkpoint."""
+    vectors = [_vector(part, able, checkpoints) for part, _ in mixture.parts]
+    weights = [weight for _, weight in mixture.parts]
+    blended = mix(vectors, weights, mixture.method) if mixture.blended else vectors[0]
     fitting = _of_width(_able(able, "vectors"), len(blended))
-    best = min(fitting, key=lambda name: _distance(voice, name, fitting[name].capabilities))
+    best = min(fitting, key=lambda name: _distance(mixture.parts, name, fitting[name].capabilities))
     return Routed(best, Clone(blended, model=best))
 
 
-def _distance(voice: Blend, name: str, capabilities: Capabilities) -> tuple[bool, bool]:
+def _distance(
+    parts: tuple[tuple[Preset | Clone, float], ...], name: str, capabilities: Capabilities
+) -> tuple[bool, bool]:
     """A sort key: first checkpoints that have every part, then those that clone."""
     home = all(
         speaker(part.name, capabilities) if isinstance(part, Preset) else part.model == name
-        for part, _ in voice.parts
+        for part, _ in parts
     )
     return not home, not capabilities.clone
+
+
+def _with_moods(
+    routed: Routed, moods: tuple[tuple[Mood, float], ...], checkpoints: Checkpoints
+) -> Routed:
+    """The voice in these moods. A recording in the prompt would bring its own mood along, so a
+    clone is spoken by its vector alone; what was learned for its vector stays."""
+    if not moods:
+        return routed
+    voice, space = routed.voice, speaker_space(checkpoints[routed.checkpoint].capabilities)
+    assert isinstance(voice, Clone)  # mixtures are vectors
+    for mood, _ in moods:
+        if mood.space and mood.space != space:
+            raise InvalidVoice(
+                "The mood '{name}' was learned for other models ({theirs}) than {model} ({own}). "
+                "Learn it again with this one: timbre mood learn.",
+                name=mood.name,
+                theirs=mood.space,
+                model=routed.checkpoint,
+                own=space,
+            )
+    moved = with_moods(voice.vector, moods)
+    return replace(routed, voice=replace(voice, vector=moved, transcript="", codes=None))
 
 
 def _vector(part: Preset | Clone, able: Checkpoints, checkpoints: Checkpoints) -> Vector:
@@ -187,7 +273,8 @@ def _vector(part: Preset | Clone, able: Checkpoints, checkpoints: Checkpoints) -
         return part.vector
     if part.instruct.strip():
         raise NotCapable(
-            "Blends can't follow style instructions. Clear them, or use one preset voice."
+            "Blends and moods can't follow style instructions. Clear them, or use one preset "
+            "voice without a mood."
         )
     holders = _holders(part.name, checkpoints)
     widths = {each.capabilities.width for each in able.values()}

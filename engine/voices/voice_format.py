@@ -6,14 +6,16 @@ strictly. No pickle.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import unicodedata
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import Field, StringConstraints, ValidationError, field_validator
+from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -21,7 +23,7 @@ from engine.errors import InvalidVoice
 from engine.messages import Message, misfit
 from engine.types import CODEBOOKS, MAX_LEARNED_ROWS, Clone, Design, Settings
 
-Kind: TypeAlias = Literal["clone", "trained", "blend", "design"]
+Kind: TypeAlias = Literal["clone", "trained", "blend", "design", "mood"]
 Tag: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 
 FIRST_YEAR = 1970
@@ -31,12 +33,36 @@ MAX_DEPTH = 4
 MAX_WIDTH = 16_384
 MAX_FRAMES = 1_024  # a minute, and some silence
 MAX_CODE = 65_535
+MAX_REFERENCES = 12  # of one person, by mood
+MOOD_NAME = r"[^\x00-\x1f+,:()\[\]/#]{1,40}"  # what can be written in a text or a voice
 _CARD = "timbre_voice"  # the metadata key of a packed card
+_REFERENCE = re.compile(r"[0-9a-f]{8}\.(vector|codes)")  # a tensor of another reference
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # bidirectional controls
 
 
+MoodName: TypeAlias = Annotated[str, StringConstraints(pattern=rf"^{MOOD_NAME}$")]
+
+
+class ReferenceCard(Settings):
+    """Another recording of the same person, in a mood."""
+
+    mood: MoodName
+    key: str = Field(pattern=r"^[0-9a-f]{8}$")  # of its tensors
+    transcript: str = Field("", max_length=4_000)
+
+
+class MoodCard(Settings):
+    """What a mood has besides a voice's card; its shift is the vector."""
+
+    space: str = Field("", max_length=64)  # see engine.voices.mood.speaker_space
+    words: tuple[MoodName, ...] = Field((), max_length=40)  # other names in texts
+    pairs: int = Field(1, ge=1, le=1_000_000)
+    spread: float = Field(0.0, ge=0, le=1e6)
+    agreement: float = Field(1.0, ge=-1.001, le=1.001)
+
+
 class VoiceCard(Settings):
-    """The data of a saved voice besides its tensors."""
+    """The data of a saved voice or mood besides its tensors."""
 
     name: str = Field(min_length=1, max_length=80)
     kind: Kind
@@ -51,6 +77,8 @@ class VoiceCard(Settings):
     model: str = Field("", max_length=255)  # whose speaker space the vector belongs to
     digest: str = Field("", max_length=64)  # of the weights that a trained voice belongs to
     width: int | None = Field(None, ge=1, le=MAX_WIDTH)  # None: a description without a vector
+    references: tuple[ReferenceCard, ...] = Field((), max_length=MAX_REFERENCES)
+    mood: MoodCard | None = None  # of a mood, and of nothing else
 
     @property
     def described(self) -> bool:
@@ -65,6 +93,16 @@ class VoiceCard(Settings):
         if "Cc" in kinds or _TURNING.search(name) or kinds <= {"Cf", "Mn", "Zs"}:
             raise ValueError("use letters, digits or signs that can be seen")
         return name
+
+    @model_validator(mode="after")
+    def _mood_or_voice(self) -> VoiceCard:
+        if (self.kind == "mood") != (self.mood is not None):
+            raise ValueError("a mood, and nothing else, says what it was learned from")
+        if self.mood and not re.fullmatch(MOOD_NAME, self.name):
+            raise ValueError("a mood's name is short, without any of + , : ( ) [ ] / #")
+        if len({each.mood.casefold() for each in self.references}) != len(self.references):
+            raise ValueError("a voice has one recording in each mood")
+        return self
 
     @field_validator("created")
     @classmethod
@@ -103,30 +141,53 @@ def read_card(data: bytes) -> VoiceCard:
 
 def write_card(card: VoiceCard) -> bytes:
     """Without empty fields, so that older versions can read cards that don't use new ones."""
-    empty = {name for name in ("model", "digest") if not getattr(card, name)}
+    later = ("model", "digest", "references", "mood")
+    empty = {name for name in later if not getattr(card, name)}
     fields = card.model_dump(exclude=empty)
     return json.dumps(fields, ensure_ascii=False, indent=2).encode()
 
 
 def read_numbers(card: VoiceCard, data: bytes) -> Clone:
-    """Read a card's vector, and its codes or learned rows. Raises InvalidVoice."""
+    """Read a card's vector, its codes or learned rows, and other references. Raises InvalidVoice.
+
+    Tensors of references that the card does not name are left: they were added or removed when
+    something ended the program.
+    """
     tensors = _tensors(data)
     vector, codes, rows = (tensors.pop(name, None) for name in ("vector", "codes", "rows"))
-    if vector is None or tensors or (codes is not None and rows is not None):
+    references = tuple((each.mood, _reference(card, each, tensors.get)) for each in card.references)
+    if vector is None or not all(map(_REFERENCE.fullmatch, tensors)):
         raise InvalidVoice("It must hold a 'vector', and at most 'codes' or 'rows' beside it.")
-    if vector.dtype != np.float32 or vector.shape != (card.width,):
-        raise InvalidVoice(
-            "Its vector must be {width} float32 numbers, as its card says.", width=card.width
-        )
-    if not np.isfinite(vector).all() or not vector.any():
-        raise InvalidVoice("Its vector is not finite, or all zeros.")
+    if codes is not None and rows is not None:
+        raise InvalidVoice("It must hold a 'vector', and at most 'codes' or 'rows' beside it.")
+    vector = _checked_vector(vector, card.width)
     if (rows is not None) != (card.kind == "trained") or (rows is not None and not card.digest):
         raise InvalidVoice("It is no complete trained voice: train or export it again.")
     if rows is not None:
         learned = _checked_rows(rows, len(vector))
-        return Clone(vector, model=card.model, rows=learned, digest=card.digest)
+        return Clone(
+            vector, model=card.model, rows=learned, digest=card.digest, references=references
+        )
     checked = None if codes is None else _checked(codes)
-    return Clone(vector, card.transcript, checked, card.model)
+    return Clone(vector, card.transcript, checked, card.model, references=references)
+
+
+def _reference(card: VoiceCard, own: ReferenceCard, tensor: Callable[[str], Any]) -> Clone:
+    vector, codes = tensor(f"{own.key}.vector"), tensor(f"{own.key}.codes")
+    if vector is None:
+        raise InvalidVoice("Its recording in the mood '{mood}' is missing.", mood=own.mood)
+    checked = None if codes is None else _checked(codes)
+    return Clone(_checked_vector(vector, card.width), own.transcript, checked, card.model)
+
+
+def _checked_vector(vector: Any, width: int | None) -> Any:
+    if vector.dtype != np.float32 or vector.shape != (width,):
+        raise InvalidVoice(
+            "Its vector must be {width} float32 numbers, as its card says.", width=width
+        )
+    if not np.isfinite(vector).all() or not vector.any():
+        raise InvalidVoice("Its vector is not finite, or all zeros.")
+    return vector
 
 
 def write_numbers(voice: Clone, card: VoiceCard | None = None) -> bytes:
@@ -136,7 +197,17 @@ def write_numbers(voice: Clone, card: VoiceCard | None = None) -> bytes:
         tensors["codes"] = np.ascontiguousarray(voice.codes, np.int32)  # [frames, 16]
     if voice.rows is not None:
         tensors["rows"] = np.ascontiguousarray(voice.rows, np.float32)  # [rows, width]
+    for mood, other in voice.references:
+        key = reference_key(mood)
+        tensors[f"{key}.vector"] = np.ascontiguousarray(other.vector, np.float32)
+        if other.codes is not None:
+            tensors[f"{key}.codes"] = np.ascontiguousarray(other.codes, np.int32)
     return bytes(save(tensors, {_CARD: write_card(card).decode()} if card else None))
+
+
+def reference_key(mood: str) -> str:
+    """The key of the tensors of a recording in a mood."""
+    return hashlib.sha256(mood.casefold().encode()).hexdigest()[:8]
 
 
 def pack(card: VoiceCard, voice: Clone | Design) -> bytes:

@@ -1,0 +1,55 @@
+"""Learns the moods of Timbre Mini, measures them on 40 held-out voices, and keeps what holds.
+
+    python -m bench.quality.moods speak FOLDER     # learn, speak, measure
+    python -m bench.quality.moods judge FOLDER     # needs requirements-judges.txt
+    python -m bench.quality.moods table FOLDER     # the table of docs/moods.md
+    python -m bench.quality.moods keep FOLDER presets/moods    # write those that hold
+
+Speaking and judging go on where they stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bench.quality.moods import measure
+
+SENTENCES = Path("training/data/heldout.txt")
+WORDS = 8  # of a sentence at least
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("verb", choices=("speak", "judge", "table", "keep"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("out", type=Path, nargs="?")
+    args = parser.parse_args()
+    texts = [each for each in SENTENCES.read_text().splitlines() if len(each.split()) >= WORDS]
+    moods = list(measure.MOVES)
+    if args.verb == "speak":
+        speak(args.folder, texts)
+    elif args.verb == "judge":
+        measure.judge(args.folder, texts, moods)
+    elif args.verb == "table":
+        print("\n".join(measure.table(args.folder, moods)))
+
+
+def speak(folder: Path, texts: list[str]) -> None:
+    from bench.quality.moods import pairs
+    from bench.quality.voice_card.speak import open_model
+
+    with open_model("presets/mini", "cpu", measure.AT_ONCE) as engine:
+        learned = pairs.learn_all(engine)
+        for mood, found in learned.items():
+            print(f"{mood.name}: {found.pairs} pairs, spread {found.spread:.2f}, agreement "
+                  f"{found.agreement:.2f}", flush=True)  # fmt: skip
+        folder.mkdir(parents=True, exist_ok=True)
+        voices = pairs.held_out_voices(measure.VOICES)
+        measure.speak(engine, voices, list(learned), texts, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""The voices of a text that names moods: which one each run is spoken with.
+
+A mood that the voice's person was recorded in is spoken with that recording, any other with the
+learned shift. Knows no prompts and no slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from engine.errors import InvalidVoice
+from engine.messages import Message
+from engine.plan import Checkpoint
+from engine.text.mood_tags import InMood, MoodRun, mood_runs
+from engine.types import Blend, Clone, Design, Mooded, Preset, SpeechRequest, Voice
+from engine.voices.instructions import understood
+from engine.voices.mood import check_strength
+from engine.voices.routing import route_voice
+
+
+class TextMoods:
+    """Of one request."""
+
+    def __init__(
+        self, request: SpeechRequest, talker: str, checkpoints: Mapping[str, Checkpoint]
+    ) -> None:
+        self._request, self._talker, self._checkpoints = request, talker, checkpoints
+        voice = request.voice
+        self._base = voice.voice if isinstance(voice, Mooded) else voice
+        self._recorded = recorded_moods(self._base)
+        self._voices: dict[InMood, Preset | Clone | Design] = {}
+        self._used: dict[str, bool] = {}  # mood: whether it was recorded
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The names that tags may have."""
+        return frozenset((*self._request.moods, *self._recorded))
+
+    def runs(self) -> list[MoodRun]:
+        """The text's runs, each in one mood."""
+        if not self.known or self._request.ignore_end:
+            return [MoodRun(self._request.text)]
+        return mood_runs(self._request.text, self.known, self._request.language)
+
+    def voice(self, spoken: InMood) -> Preset | Clone | Design:
+        """The voice in a mood, for the request's checkpoint."""
+        if spoken not in self._voices:
+            wanted = self._wanted(spoken)
+            routed = route_voice(wanted, self._checkpoints, self._talker)
+            own = self._checkpoints[self._talker].capabilities
+            self._voices[spoken] = understood(routed.voice, own)[0]
+        return self._voices[spoken]
+
+    @property
+    def notices(self) -> tuple[Message, ...]:
+        """Which moods were recorded and which are learned."""
+        kinds = (
+            Message("{mood} (its own recording)", mood=mood)
+            if recorded
+            else Message("{mood} (learned)", mood=mood)
+            for mood, recorded in self._used.items()
+        )
+        listed = Message.listed(kinds)
+        return (Message("Moods in this text: {moods}.", moods=listed),) if listed else ()
+
+    def _wanted(self, spoken: InMood) -> Voice:
+        strength = check_strength(1.0 if spoken.strength is None else spoken.strength)
+        if not strength:
+            return self._base
+        if (own := self._reference(spoken.mood)) is not None:
+            self._used[spoken.mood] = True
+            return own
+        mood = self._request.moods[spoken.mood]
+        self._used[mood.name] = False
+        if not isinstance(self._base, Preset | Clone | Blend):
+            raise InvalidVoice(
+                "A voice that is only described has no vector for a mood to move. Listen to it "
+                "under Design and keep it: then it has."
+            )
+        return Mooded(self._base, ((mood, strength),))
+
+    def _reference(self, name: str) -> Clone | None:
+        """The person's own recording in a mood, by any of the mood's names."""
+        mood = self._request.moods.get(name)
+        names = {name, *(map(str.casefold, (mood.name, *mood.words)) if mood else ())}
+        return next((self._recorded[each] for each in self._recorded if each in names), None)
+
+
+def recorded_moods(voice: Voice) -> Mapping[str, Clone]:
+    """Recordings of a voice's person, by mood in small letters."""
+    if not isinstance(voice, Clone):
+        return {}
+    return {mood.casefold(): replace(own, references=()) for mood, own in voice.references}
