@@ -15,7 +15,18 @@ from typing import Any
 
 from pydantic import Field
 
-from engine import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest, Voice, spoken_size
+from engine import (
+    Blend,
+    Clone,
+    Design,
+    Mood,
+    Mooded,
+    Preset,
+    SamplingParams,
+    SpeechRequest,
+    Voice,
+    spoken_size,
+)
 from studio.scripts.model import MAX_SEED, Line, Record, Script
 from studio.scripts.pauses import Pauses
 from studio.scripts.text.cues import cues_of, without_cues
@@ -149,7 +160,14 @@ def _voice_parts(voice: Voice) -> list[Any]:
         return ["design", voice.instruct]
     if isinstance(voice, Blend):
         return ["blend", voice.method, [[_voice_parts(v), weight] for v, weight in voice.parts]]
+    if isinstance(voice, Mooded):
+        moods = sorted([_mood_digest(mood), strength] for mood, strength in voice.moods)
+        return ["mooded", _voice_parts(voice.voice), moods]
     return ["clone", *_clone_parts(voice)]
+
+
+def _mood_digest(mood: Mood) -> str:
+    return hashlib.sha256(mood.shift.tobytes()).hexdigest()
 
 
 def _clone_parts(voice: Clone) -> list[str]:

@@ -251,7 +251,8 @@ class VoicesTab:
 
 def _card_of(own: SavedVoice, here: bool) -> VoiceCard:
     card = own.card
-    return VoiceCard(f"#{own.id}", own.name, card.kind, card.note, card.colour, card.tags, here)
+    kind = "clone" if card.kind == "mood" else card.kind  # the library lists no moods
+    return VoiceCard(f"#{own.id}", own.name, kind, card.note, card.colour, card.tags, here)
 
 
 def _counted(found: int, words: str) -> Message:
