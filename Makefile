@@ -52,6 +52,8 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if command -v npm >/dev/null; then npm ci --silent --no-audit --no-fund && npm run --silent lint && npm run --silent types; \
+	else echo "The page's JavaScript is not checked: no npm here."; fi
 	@measured=$$(sed -n 's/^GPU tests and cells: commit \([0-9a-f]*\).*/\1/p' bench/RESULTS.md); \
 	echo "Changes in engine/worker since the GPU was last measured: $$(git rev-list --count $$measured..HEAD -- engine/worker)"
 
@@ -64,4 +66,4 @@ lock: $(BIN)/python
 	UV=$(BIN)/uv .ci/lock $(ARGS)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,7 +4,7 @@ A classifier scatters the sentences of unknown voices between known ones, and th
 vectors is no voice. Here every voice has a target (`speaker_targets.py`), and the encoder learns to
 find it from any sentence, with changes of speed, a third of them copies through a codec. `--speed
 0.25 --microphones` is for voices unlike the teacher's: pitches that no mixture has with its timbre.
-After few steps it costs exactness (docs/experiments/2026-11-26-any-word-any-pitch.md).
+After few steps it costs exactness (training/experiments/2026-11-26-any-word-any-pitch.md).
 
     python -m training.smooth_speaker --speech DIR --init speaker.pt --codec codec.pt \\
         --out smooth.pt --minutes 2

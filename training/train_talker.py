@@ -57,7 +57,8 @@ GUIDANCE = 0.5  # weight of the guided attention loss
 VOICE_SWAPS = 0.15  # share of the sequences with frames of another voice (see perturbation.py)
 WRONG_CODES = 0.04  # share of random codes in the predictor's input
 # What an acoustic codebook counts: the first four are most of what is heard, from the ninth on none
-# is (docs/experiments/2026-11-26-which-codebooks.md). So the deep ones are learned at fewer frames.
+# is (training/experiments/2026-11-26-which-codebooks.md). So the deep ones are learned at fewer
+# frames.
 HEARD = 8
 CODEBOOK_WEIGHTS = (1.0,) * 4 + (0.5,) * 4 + (0.1,) * (model_config.CODEBOOKS - 1 - HEARD)
 ACOUSTIC = 3.0  # weight of their mean: words are learned by heart long before sounds are known

@@ -6,7 +6,7 @@ import re
 
 _WORD = re.compile(r"\w+")
 
-# Spellings that sound like the names of the letters, found by listening (docs/experiments).
+# Spellings that sound like the names of the letters, found by listening (training/experiments).
 NAMES = {
     "a": "ay", "b": "bee", "c": "see", "d": "dee", "e": "ee", "f": "eff", "g": "gee",
     "h": "aitch", "i": "eye", "j": "jay", "k": "kay", "l": "ell", "m": "em", "n": "en",

@@ -51,6 +51,7 @@ def around(
 def _page_assets(settings: StudioSettings) -> list[Middleware]:
     if not settings.page:  # a server of the API alone needs no Gradio
         return []
-    from studio.server.middleware.page_assets import PageAssets
+    from studio.ui import static_files
+    from studio.ui.gradio_compat.page_assets import PageAssets
 
-    return [Middleware(PageAssets)]
+    return [Middleware(PageAssets, head=static_files.script() + static_files.preloads())]

@@ -19,6 +19,7 @@ from studio.server.public_server import around
 from studio.settings import StudioSettings
 from studio.takes import downloads
 from studio.takes.take_store import Takes
+from studio.ui import static_files
 from studio.ui.login import Login
 from studio.ui.page import looks
 from studio.ui.shell import build_shell
@@ -47,5 +48,6 @@ def _around(takes: Takes, door: Login, settings: StudioSettings, rates: Rates) -
     """The routes and middleware besides Gradio's."""
     beside = FastAPI()
     beside.include_router(downloads.router(takes), dependencies=[Depends(door.check)])
+    beside.include_router(static_files.router())
     proxies = Middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.proxies))
     return {"routes": beside.routes, "middleware": [proxies, *around(settings, door, rates)]}

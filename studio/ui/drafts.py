@@ -6,57 +6,15 @@ browser alone, so that a cut connection loses nothing. Knows no tab of the studi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import gradio as gr
-from gradio.context import Context
-from gradio.events import Dependency
 
-Trigger: TypeAlias = Any  # an event of a component, as `gr.on` takes it
+from studio.ui.gradio_compat.events import Dependency, Trigger, page_load
+from studio.ui.gradio_compat.scripts import on_event
 
-# A recording is a file of the server's, which forgets it after a while.
-FILL: Final = """
-async (...now) => {
-  const name = NAME;
-  const there = (value) => fetch(value.url, { method: 'HEAD' }).then(({ ok }) => ok, () => false);
-  let kept = null;
-  try {
-    kept = JSON.parse(sessionStorage.getItem(name) ?? localStorage.getItem(name));
-  } catch {}
-  (window.timbreDrafts ??= new Set()).add(name);
-  if (kept?.length !== now.length) return []; // nothing is set: somebody may be typing by now
-  const fill = async (value) => (value?.url && !(await there(value)) ? null : value);
-  return Promise.all(kept.map(fill));
-}
-"""
-KEEP: Final = """
-(...now) => {
-  const name = NAME;
-  try {
-    if (!window.timbreDrafts?.has(name)) return [];
-    for (const store of [sessionStorage, localStorage]) store.setItem(name, JSON.stringify(now));
-  } catch {}
-  return [];
-}
-"""
-
-
-# Who knows it sees the takes of this browser, so it is drawn like a key.
-OWNER: Final = """
-() => {
-  const drawn = [...crypto.getRandomValues(new Uint8Array(16))];
-  const fresh = drawn.map((each) => each.toString(16).padStart(2, '0')).join('');
-  try {
-    const kept = localStorage.getItem('timbre-browser') ?? fresh;
-    localStorage.setItem('timbre-browser', kept);
-    return kept;
-  } catch {
-    return fresh;
-  }
-}
-"""
+SCRIPT: Final = "static/drafts.js"
 QUIET: Final[dict[str, Any]] = {
     "queue": False,
     "show_progress": "hidden",
@@ -67,8 +25,8 @@ QUIET: Final[dict[str, Any]] = {
 def browser_id() -> gr.Textbox:
     """Filled when the page opens with an id that this browser keeps; empty until then."""
     own = gr.Textbox("", elem_classes="timbre-unseen", max_length=64)
-    if Context.root_block is not None:
-        gr.on([Context.root_block.load], None, None, own, js=OWNER, **QUIET)
+    if load := page_load():
+        gr.on([load], None, None, own, js=on_event(SCRIPT, "browserId"), **QUIET)
     return own
 
 
@@ -80,14 +38,13 @@ def back() -> Trigger:
 
 def keep_draft(name: str, fields: Sequence[Any]) -> Dependency | None:
     """Keep these fields in the browser; the event that fills them when the page opens."""
-    page = Context.root_block
-    if page is None:
+    load = page_load()
+    if load is None:
         return None
-    quoted = json.dumps(f"timbre-draft-{name}")
+    key = f"timbre-draft-{name}"
     changes = [field.change for field in fields]
-    gr.on(changes, None, list(fields), None, js=KEEP.replace("NAME", quoted), **QUIET)
-    load = page.load
+    gr.on(changes, None, list(fields), None, js=on_event(SCRIPT, "keep", key), **QUIET)
     filled: Dependency = load(
-        None, list(fields), list(fields), js=FILL.replace("NAME", quoted), **QUIET
+        None, list(fields), list(fields), js=on_event(SCRIPT, "fill", key), **QUIET
     )
     return filled

@@ -15,6 +15,7 @@ from starlette.types import Scope
 
 from studio.api.auth import Keys, locked_out
 from studio.api.errors import ApiError
+from studio.ui.gradio_compat.pages import is_logged_in
 
 WELCOME: Final = "Any name, and one of this server's keys as the password."
 
@@ -57,7 +58,4 @@ class Login:
             return True
         if self._page is None:
             return False
-        cookies = HTTPConnection(scope).cookies
-        kinds = ("access-token", "access-token-unsecure")
-        tokens = (cookies.get(f"{kind}-{self._page.cookie_id}") for kind in kinds)
-        return any(token in self._page.tokens for token in tokens if token)
+        return is_logged_in(self._page, HTTPConnection(scope))

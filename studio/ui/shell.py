@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import gradio as gr
-from gradio.events import api
 
 from engine import Capabilities
 from studio.context import Studio
 from studio.ui.drafts import browser_id
 from studio.ui.endpoints import Endpoints
+from studio.ui.gradio_compat.events import api
+from studio.ui.gradio_compat.pages import run_loads_at_once
+from studio.ui.gradio_compat.sessions import share_session_state
 from studio.ui.i18n import both, word
-from studio.ui.sessions import share_session_state
 from studio.ui.shortcuts import HEAD
 from studio.ui.tabs import check, engine_page, library, speak
 from studio.ui.tabs.models import ModelsTab
@@ -93,22 +94,11 @@ def build_shell(studio: Studio) -> Any:
         looking = _looking(len(tabs.children) - 1)
         quick: dict[str, Any] = {"queue": False, "show_progress": "hidden"}
         tabs.select(looking, None, timer, api_visibility="private", **quick)
-    _unqueue_loads(blocks)
+    run_loads_at_once(blocks)
     share_session_state(blocks)
     blocks.max_threads = QUEUE
     blocks.queue(max_size=QUEUE, default_concurrency_limit=None)
     return blocks
-
-
-def _unqueue_loads(blocks: gr.Blocks) -> None:
-    """Run the page's load events outside of the queue.
-
-    Gradio's client closes its event stream after the last of these events; a press of Speak at
-    that moment would get no answer.
-    """
-    for event in blocks.fns.values():
-        if any(name == "load" for _, name in event.targets):
-            event.queue = False
 
 
 def present() -> Iterable[Entry]:

@@ -17,17 +17,14 @@ from studio.context import Studio
 from studio.takes.event_transport import Payload
 from studio.takes.live_take import About
 from studio.takes.take_store import wave_of
+from studio.ui.gradio_compat.events import detail
+from studio.ui.gradio_compat.scripts import on_load
 from studio.ui.i18n import both, tell
 from studio.ui.take_card import ICONS, picture
 
-PRESSES = """
-element.addEventListener('click', ({ target }) => {
-  const pressed = target.closest('button[data-sound]');
-  if (!pressed) return;
-  window.timbre?.Sound.wake(); // a browser starts its sound inside a press only
-  trigger('hear', { sound: Number(pressed.dataset.sound) });
-});
-"""
+PRESSES = on_load(
+    "static/buttons.js", ("hear",), selector="button[data-sound]", named={}, rest="hear"
+)
 
 
 class Card(NamedTuple):
@@ -50,8 +47,8 @@ def html_of(cards: Sequence[Card]) -> str:
 
 def pressed(event: gr.EventData) -> int:
     """The number of the sound whose button was pressed; -1 if it is none."""
-    number = event._data.get("sound")
-    return number if isinstance(number, int) else -1
+    number = str(detail(event).get("sound"))[:9]
+    return int(number) if number.isdecimal() else -1
 
 
 async def hear(studio: Studio, pcm: Pcm, about: About) -> AsyncGenerator[Payload, None]:

@@ -15,6 +15,7 @@ from engine import SAMPLE_RATE
 from studio.takes.downloads import KINDS, link
 from studio.takes.event_transport import beginning
 from studio.takes.take_store import WAVE_PARTS, Take, Wave
+from studio.ui.gradio_compat.scripts import on_load
 from studio.ui.i18n import both, tell
 
 STOPPED: Final = "Stopped early"
@@ -36,11 +37,7 @@ EMPTY = f"""
 </div>
 """
 
-# Its script: studio/ui/static/takes.js.
-PRESSES: Final = """
-const events = ['hello', 'again', 'all', 'act']; // Gradio looks for their names here
-window.timbreTakes(element, (event, told) => events.includes(event) && trigger(event, told));
-"""
+PRESSES: Final = on_load("static/takes.js", ("hello", "again", "all", "act"))
 
 
 def card(take: Take, wave: Wave, *buttons: tuple[str, str]) -> str:

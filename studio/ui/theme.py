@@ -25,7 +25,7 @@ PINE = gr.themes.Color(
     c950="#0a201d",
     name="pine",
 )
-STYLE = (Path(__file__).parent / "static" / "studio.css").read_text(encoding="utf-8")
+STYLE = (Path(__file__).parent / "studio.css").read_text(encoding="utf-8")
 
 
 def theme() -> gr.themes.Base:

@@ -12,6 +12,7 @@ from html import escape
 from typing import Final, Literal, TypeAlias
 from zlib import crc32
 
+from studio.ui.gradio_compat.scripts import on_load
 from studio.ui.i18n import both, tell
 
 Kind: TypeAlias = Literal["preset", "clone", "trained", "blend", "design"]
@@ -25,15 +26,13 @@ KINDS: Final[dict[Kind, str]] = {
 PLAY: Final = '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M8 5v14l11-7z"/></svg>'
 
 # `hear` speaks, `act` does what is left; using one in Speak is the page's own affair.
-PRESSES: Final = """
-element.addEventListener('click', (event) => {
-  const pressed = event.target.closest('button[data-do]');
-  if (!pressed) return;
-  window.timbre?.Sound.wake(); // a browser starts its sound inside a press only
-  const told = { do: pressed.dataset.do, voice: pressed.dataset.voice };
-  trigger(told.do === 'hear' ? 'hear' : 'act', told);
-});
-"""
+PRESSES: Final = on_load(
+    "static/buttons.js",
+    ("hear", "act"),
+    selector="button[data-do]",
+    named={"hear": "hear"},
+    rest="act",
+)
 # A link to #use-voice=… picks the voice under Speak, and goes there.
 USE: Final = "#use-voice="
 

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import gradio as gr
 
+from studio.ui.gradio_compat.scripts import on_event
 from studio.ui.tabs.voice_form import on_show
 
 SEARCHED: Final = "timbre-voice-menu"  # the class of such a menu
-FOUND: Final = "() => window.timbreVoiceMenus.found()"
+FOUND: Final = on_event("gradio_compat/voice_search.js", "showFound")
 
 
 def keep_listed(menu: gr.Dropdown, offer: Callable[..., Any], opening: bool = True) -> None:

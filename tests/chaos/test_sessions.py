@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from bench.stress.soak_watch import Watch
+from studio.ui.gradio_compat.sessions import Recent
 from studio.ui.page import LARGEST_UPLOAD, SESSIONS
-from studio.ui.sessions import Recent
 
 ROOT = Path(__file__).parents[2]
 MEGABYTES = 25  # for as many visits again as are remembered; without a bound about 60

@@ -14,7 +14,8 @@ import pytest
 
 from engine import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Pcm
 from studio.takes.live_takes import LiveTakes
-from studio.ui.player.player import HEAD, live_player, plays
+from studio.ui import static_files
+from studio.ui.live_player import live_player, plays
 from tests.support.browser import Server, Tap
 
 TRANSPORTS = ("event", "raw")
@@ -98,7 +99,8 @@ class Stage:
                 app.include_router(takes.router()) if raw else None
                 self._half(name, takes)
         demo.queue(max_size=100)
-        return gr.mount_gradio_app(app, demo, path="/", head=HEAD)
+        app.include_router(static_files.router())
+        return gr.mount_gradio_app(app, demo, path="/", head=static_files.script())
 
     def _half(self, name: str, takes: LiveTakes) -> None:
         async def speak() -> AsyncIterator[object]:

@@ -18,6 +18,7 @@ from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.context import Studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
+from studio.ui import static_files
 from studio.ui.page import looks
 
 
@@ -59,6 +60,7 @@ def app_of(build: Callable[[Studio], None], studio: Studio) -> fastapi.FastAPI:
 
 def mounted(app: fastapi.FastAPI, blocks: gr.Blocks) -> fastapi.FastAPI:
     """With the studio's own scripts: without them Gradio may lose a press."""
+    app.include_router(static_files.router())
     head = looks()["head"]
     return gr.mount_gradio_app(app, blocks, "/", run_history=False, ssr_mode=False, head=head)
 

@@ -4,8 +4,8 @@ Mixtures of whole styles stay natural, so the speakers fill the space between th
 styles came first, and are the first five shares; `styles.json` has all 54: how high each speaks,
 and its place, by which mixture of the five it is nearest to and by what it differs from that. The
 teacher moves pitch inside its network, and the vocal tract (formants) by resampling. The ranges are
-those that a judge of naturalness bore (docs/experiments/2026-11-24-natural-teacher.md). No samples
-here.
+those that a judge of naturalness bore (training/experiments/2026-11-24-natural-teacher.md). No
+samples here.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def mixed(mixture: dict[str, float]) -> tuple[float, ...]:
 
 # Mixtures are easier to understand than alpha alone: of clara's words in alpha's style a recogniser
 # heard 10 % wrong, of a mixture 2; who speaks a quarter slower is misheard a quarter less
-# (docs/experiments/2026-11-27-other-vectors.md). They are brighter than the teacher by 0.6 to 1.4
-# dB an octave: above 6 kHz the model loses 2 dB of what it is taught, and a judge of naturalness
-# minds (docs/experiments/2026-11-26-brighter-voices.md).
+# (training/experiments/2026-11-27-other-vectors.md). They are brighter than the teacher by 0.6 to
+# 1.4 dB an octave: above 6 kHz the model loses 2 dB of what it is taught, and a judge of
+# naturalness minds (training/experiments/2026-11-26-brighter-voices.md).
 NAMED = (
     _named("clara", "A clear, friendly woman.",
            {"alpha": 0.35, "gongitsune": 0.35, "kumo": 0.3}, pitch=1.21, pace=1.12, tilt=1.0),

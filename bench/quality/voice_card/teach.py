@@ -33,7 +33,7 @@ from training.teachers.speak import Job, Teacher
 
 # Twenty of the sixty held-out voices that a judge can tell apart: the teacher's own second sentence
 # is nearest to its first of these in 58 of 60, of the first twenty in 37
-# (docs/experiments/2026-11-26-any-word-any-pitch.md).
+# (training/experiments/2026-11-26-any-word-any-pitch.md).
 REFERENCES = tuple(
     f"voice{number:04d}"
     for number in (

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from gradio import I18n
-from gradio.context import LocalContext
 from gradio.i18n import I18nData
 
 from engine import Message, TimbreError
+from studio.ui.gradio_compat.events import request_language
 
 
 def _tables(pattern: str) -> dict[str, str]:
@@ -49,9 +49,8 @@ def both(english: str, **values: object) -> str:
 
 def tell(said: str) -> str:
     """Translate to the language of the current request's browser; otherwise English."""
-    request = LocalContext.request.get(None)
-    wanted = request.headers.get("accept-language", "") if request else ""
-    return chinese(said) if wanted.lower().startswith("zh") else str(said)
+    wants_chinese = request_language().lower().startswith("zh")
+    return chinese(said) if wants_chinese else str(said)
 
 
 def warning(error: TimbreError) -> str:

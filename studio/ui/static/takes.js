@@ -1,6 +1,10 @@
 // Takes as rows and cards: plays one in the page's player, tells Gradio what was pressed, and keeps
-// which rows are selected while the list is drawn again. Called by each list and card.
-window.timbreTakes = (root, trigger) => {
+// which rows are selected while the list is drawn again. Called by each list and card (studio/ui/take_card.py).
+
+import { whenGone } from './lifetime.js';
+import { hear } from './player/player.js';
+
+export function mount({ element: root, trigger }) {
   const chosen = new Set(); // ids of takes
   const boxes = () => [...root.querySelectorAll('li input[type=checkbox]')];
   const id = (box) => box.closest('li').querySelector('[data-take]').dataset.take;
@@ -34,7 +38,7 @@ window.timbreTakes = (root, trigger) => {
     const pressed = target.closest('button[data-do]');
     if (!pressed) return;
     const told = { do: pressed.dataset.do, take: pressed.dataset.take ?? '' };
-    if (told.do === 'hear') window.timbre.hear(pressed.dataset);
+    if (told.do === 'hear') hear(pressed.dataset);
     else if (told.do === 'hello') trigger('hello', {});
     else if (told.do === 'again' || told.do === 'same') trigger('again', told);
     else if (told.do === 'all') trigger('all', { do: pressed.dataset.all, takes: [...chosen] });
@@ -53,6 +57,8 @@ window.timbreTakes = (root, trigger) => {
     next.focus();
   });
 
-  new MutationObserver(show).observe(root, { childList: true, subtree: true });
+  const redrawn = new MutationObserver(show);
+  redrawn.observe(root, { childList: true, subtree: true });
+  whenGone(root, () => redrawn.disconnect());
   show();
-};
+}

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 import gradio as gr
-from gradio.events import api
 
 from studio.context import Studio
 from studio.ui.blend_pad.blend_pad import blend_pad
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, weights_at
 from studio.ui.drafts import keep_draft
+from studio.ui.gradio_compat.events import api
 from studio.ui.i18n import word
-from studio.ui.player.player import live_player, plays
+from studio.ui.live_player import live_player, plays
 from studio.ui.tabs.blend_handlers import PHRASE, STEPS, BlendTab, written
 from studio.ui.tabs.voice_form import QUIET, model_menu, on_show, save_form
 from studio.ui.voice_search import SEARCHED, keep_listed

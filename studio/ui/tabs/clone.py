@@ -33,7 +33,7 @@ from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
-from studio.ui.player.player import live_player, plays
+from studio.ui.live_player import live_player, plays
 from studio.ui.sound_card import Card, hear, html_of, sound_cards
 from studio.ui.tabs import own_voice
 from studio.ui.tabs.voice_form import (

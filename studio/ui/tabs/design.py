@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 import gradio as gr
 import numpy as np
-from gradio.events import api
 
 from engine import (
     SAMPLE_RATE,
@@ -35,8 +34,9 @@ from studio.context import Studio
 from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About
 from studio.ui.drafts import keep_draft
+from studio.ui.gradio_compat.events import api
 from studio.ui.i18n import both, tell, warning, word
-from studio.ui.player.player import live_player, plays
+from studio.ui.live_player import live_player, plays
 from studio.ui.sound_card import Card, hear, html_of, pressed, sound_cards
 from studio.ui.tabs.voice_form import (
     QUIET,

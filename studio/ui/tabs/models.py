@@ -25,6 +25,8 @@ from engine import (
 )
 from studio.context import Studio
 from studio.ui.drafts import keep_draft
+from studio.ui.gradio_compat.events import detail
+from studio.ui.gradio_compat.scripts import on_load
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.tabs.voice_form import QUIET, on_show
 
@@ -41,12 +43,9 @@ OFFER: Final = "Press Replace to use it in place of the one that is here."
 FOREIGN: Final = "Only who runs this server can change its models."
 
 # A button of a row says what it does, and with which model.
-PRESSES = """
-element.addEventListener('click', (event) => {
-  const { dataset } = event.target.closest('button[data-model]') ?? {};
-  if (dataset) trigger('switch', { do: dataset.do, model: dataset.model });
-});
-"""
+PRESSES = on_load(
+    "static/buttons.js", ("switch",), selector="button[data-model]", named={}, rest="switch"
+)
 
 
 class ModelsTab:
@@ -65,8 +64,8 @@ class ModelsTab:
 
     async def change(self, event: gr.EventData) -> AsyncIterator[tuple[str, str]]:
         """Handle a button of a row: progress, then the updated table."""
-        name, engine = str(event._data.get("model")), self._studio.engine
-        loading = event._data.get("do") == "load"
+        name, engine = str(detail(event).get("model")), self._studio.engine
+        loading = detail(event).get("do") == "load"
         work = engine.load if loading else engine.unload
         doing, done = Message("Loading {name}", name=name), "is loaded."
         if not loading:

@@ -27,6 +27,7 @@ from engine import (
 from studio.context import Studio
 from studio.takes.event_transport import Payload, refusal
 from studio.ui import take_card
+from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import both, tell, word
 from studio.ui.speech_form import (
     SpeechForm,
@@ -200,7 +201,7 @@ class SpeakHandlers:
         self, owner: str, keep_seed: bool, seed: str, event: gr.EventData
     ) -> tuple[Update, ...]:
         """Show a finished take: the list, the seed if it is locked, and the card."""
-        number = event._data.get("take")
+        number = detail(event).get("take")
         if not number:
             return (gr.skip(),) * KEPT_OUTPUTS
         take = self._studio.takes.find(number)
@@ -209,7 +210,7 @@ class SpeakHandlers:
 
     def act(self, owner: str, ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
         """Handle a button of the list or of a card."""
-        takes, data = self._studio.takes, event._data
+        takes, data = self._studio.takes, detail(event)
         try:
             ids = act(takes, ids, str(data.get("do")), str(data.get("take")))
         except RequestError as error:
@@ -218,9 +219,9 @@ class SpeakHandlers:
 
     def fill(self, event: gr.EventData) -> tuple[Update, ...]:
         """Load a take's settings into the fields and lock its seed; other buttons do nothing."""
-        if event._data.get("do") != FILL[0]:
+        if detail(event).get("do") != FILL[0]:
             return (gr.skip(),) * (FIELDS + len(ADVANCED) + EXTRA)
-        asked = asked_for(self._studio.takes.get(str(event._data.get("take"))))
+        asked = asked_for(self._studio.takes.get(str(detail(event).get("take"))))
         numbers = {**asked.sampling.model_dump(), "longest": asked.longest}
         advanced = [_written(numbers[own.name]) for own in ADVANCED]
         voice = gr.update(choices=self.voices(asked.voice), value=asked.voice)

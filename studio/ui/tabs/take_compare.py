@@ -17,6 +17,7 @@ from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About, Stream
 from studio.takes.take_store import Take, Takes, Wave
 from studio.ui import take_card
+from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import tell
 from studio.ui.speech_form import SpeechForm, asked_for, named_now
 from studio.ui.take_card import LINEAGE
@@ -87,13 +88,13 @@ def newest(takes: Takes, number: str) -> Shown:
 
 async def again(studio: Studio, event: gr.EventData, owner: str = "") -> AsyncIterator[Payload]:
     """Regenerate a take, with a new seed or its own."""
-    number = str(event._data.get("take"))
+    number = str(detail(event).get("take"))
     try:
         asked = asked_for(studio.takes.get(number))
     except RequestError as error:
         yield refusal(error.message)
         return
-    if event._data.get("do") != "same":
+    if detail(event).get("do") != "same":
         asked = replace(asked, seed=None)
     async for payload in speak(studio, asked, owner, **{LINEAGE: number}):
         yield payload

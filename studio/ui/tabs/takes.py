@@ -19,8 +19,9 @@ from studio.takes.event_transport import Payload
 from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
 from studio.ui.drafts import back, browser_id
+from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import both, tell, word
-from studio.ui.player.player import live_player, plays
+from studio.ui.live_player import live_player, plays
 from studio.ui.speech_form import named_now, voice_names
 from studio.ui.tabs.take_compare import (
     Shown,
@@ -92,7 +93,7 @@ class TakesTab:
 
     def act(self, ids: Shown, changes: int, event: gr.EventData) -> tuple[Update, ...]:
         """Handle a button of a row or a card."""
-        takes, told = self._studio.takes, event._data
+        takes, told = self._studio.takes, detail(event)
         try:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
@@ -101,8 +102,8 @@ class TakesTab:
 
     def act_on_all(self, ids: Shown, changes: int, event: gr.EventData) -> tuple[Update, ...]:
         """Apply one action to all selected rows; missing takes are skipped."""
-        takes, what = self._studio.takes, str(event._data.get("do"))
-        chosen = [str(each) for each in event._data.get("takes", [])[:MOST]]
+        takes, what = self._studio.takes, str(detail(event).get("do"))
+        chosen = [str(each) for each in detail(event).get("takes", [])[:MOST]]
         stars = what == "star" and all(map(_starred(takes), chosen))
         for number in chosen:
             with suppress(RequestError):
@@ -114,7 +115,7 @@ class TakesTab:
 
     def keep(self, changes: int, event: gr.EventData) -> tuple[Update, ...]:
         """Show a regenerated take beside its origin."""
-        number = event._data.get("take")
+        number = detail(event).get("take")
         if not number:
             return (gr.skip(),) * 6
         return *shown(self._studio, newest(self._studio.takes, number)), changes + 1

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import gradio as gr
-from gradio.context import Context
-from gradio.events import Dependency
 
 from engine import (
     Clone,
@@ -20,7 +18,7 @@ from engine import (
     Voice,
 )
 from studio.context import Studio
-from studio.ui.drafts import Trigger
+from studio.ui.gradio_compat.events import Dependency, Trigger, page_load, tabs_around
 from studio.ui.i18n import tell, word
 from studio.ui.voice_cards import use_link
 from studio.voices.voice_catalog import PHRASE
@@ -144,15 +142,10 @@ def on_show(
     All are one event of Gradio's, which runs once at a time and once more for what came meanwhile:
     an older answer never replaces a newer one. `how`: more arguments of that event.
     """
-    page, around = Context.root_block, Context.block
-    tabs: list[gr.Tab] = []
-    while around is not None:
-        if isinstance(around, gr.Tab):
-            tabs.append(around)
-        around = around.parent
+    tabs, load = [*tabs_around()], page_load()
     moments = [tab.select for tab in tabs]
-    if opening and page and all(map(_is_open, tabs)):
-        moments.append(page.load)
+    if opening and load and all(map(_is_open, tabs)):
+        moments.append(load)
     how = {"trigger_mode": "always_last", **QUIET, **how}
     return gr.on([*moments, *also], refresh, inputs, outputs, **how)  # type: ignore[no-any-return]
 

@@ -16,8 +16,10 @@ from engine import InvalidVoice, Message, SavedVoice, SpeechRequest, TimbreError
 from studio.context import Studio
 from studio.scripts.voice_usage import usage_of
 from studio.takes.event_transport import Payload
+from studio.ui.gradio_compat.events import detail
+from studio.ui.gradio_compat.pages import outbox
 from studio.ui.i18n import tell, warning, word
-from studio.ui.player.player import live_player, plays
+from studio.ui.live_player import live_player, plays
 from studio.ui.tabs.voice_form import (
     COLOUR,
     QUIET,
@@ -91,8 +93,8 @@ class VoicesTab:
 
     def act(self, favourites: Sequence[str] | None, event: gr.EventData) -> tuple[Update, Update]:
         """Handle a button of a card: the voice to edit, and the favourites."""
-        key, starred = str(event._data.get("voice")), list(favourites or [])
-        if event._data.get("do") == "edit":
+        key, starred = str(detail(event).get("voice")), list(favourites or [])
+        if detail(event).get("do") == "edit":
             return key.removeprefix("#"), gr.skip()
         if key in starred:
             starred.remove(key)
@@ -103,7 +105,7 @@ class VoicesTab:
     async def hear(self, phrase: str, event: gr.EventData) -> AsyncIterator[Payload]:
         """Play a sample of a card's voice."""
 
-        key = str(event._data.get("voice"))
+        key = str(detail(event).get("voice"))
 
         def line() -> SpeechRequest:
             return try_out(phrase, self._studio.choices().named(key))
@@ -350,7 +352,7 @@ def build(studio: Studio) -> None:
         with gr.Column(min_width=320, visible=False) as column:
             card, actions = _card(column)
     player = live_player(studio.live, elem_id="library-player")
-    tab = VoicesTab(studio, Path(card.file.GRADIO_CACHE))
+    tab = VoicesTab(studio, outbox(card.file))
     _wire(tab, found, card, actions)
     plays(player, [actions.listen.click], tab.speak, [found.picked, actions.phrase])
     plays(player, [found.cards.hear], tab.hear, [actions.phrase])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import re
 import threading
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
@@ -21,7 +20,6 @@ from engine.testing import FakeEngine
 from studio.takes.event_transport import EventTransport, Payload
 from studio.takes.live_take import PIECE, About, LiveTake
 from studio.takes.live_takes import LiveTakes
-from studio.ui.player.labels import WORDS
 from tests.support.player_stage import Performance, noise, steady
 from tests.support.serving import OwnTime
 
@@ -225,13 +223,6 @@ def test_the_raw_route_knows_only_its_own_takes(raw: bool) -> None:
             return (await here.get(f"/timbre/live/{id}")).status_code
 
     assert asyncio.run(run()) == 404
-
-
-def test_both_languages_have_the_same_words_and_gaps() -> None:
-    english, chinese = (WORDS[tongue] for tongue in ("en", "zh"))
-    assert english.keys() == chinese.keys()
-    for key, words in english.items():
-        assert sorted(re.findall(r"{\w+}", words)) == sorted(re.findall(r"{\w+}", chinese[key]))
 
 
 def test_the_engine_streams_through() -> None:

@@ -25,7 +25,7 @@ from engine import Message, errors
 from engine.voices.voice_format import VoiceCard
 from studio.context import Studio
 from studio.ui import i18n
-from studio.ui.player.player import translated
+from studio.ui.live_player import translated
 from studio.ui.tabs.clone import CloneTab
 from tests.support.tab_makers import told
 

@@ -22,6 +22,7 @@ from studio.scripts import Delivery, text_of
 from studio.scripts.rendering.playback import Payloads
 from studio.scripts.store import PROJECT_SUFFIX, OpenScript
 from studio.takes.event_transport import Payload
+from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import tell
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.actions import LOOKING, Press, ScriptActions
@@ -96,7 +97,7 @@ class ScriptTab:
 
     def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
         """A page has loaded; it sends its last script and any unread text."""
-        told: Press = dict(event._data)
+        told: Press = dict(detail(event))
         shown = self.show(str(told.get("number") or ""), str(told.get("mine") or ""))
         return _with_draft(Shown(*shown[:FIELDS]), told.get("draft")) + shown[FIELDS:]
 
@@ -159,7 +160,7 @@ class ScriptTab:
         with warned():
             if self._uploads is None:
                 raise RequestError(GONE)
-            with self._uploads.opened(str(event._data.get("token"))) as path:
+            with self._uploads.opened(str(detail(event).get("token"))) as path:
                 return self.receive(str(path), mine)
         return (gr.skip(),) * (FIELDS + MANNER)
 
@@ -204,7 +205,7 @@ class ScriptTab:
         self, number: str, mine: str, view: View, text: str, seen: str, event: gr.EventData
     ) -> Shown:
         """A button on a line or the cast was pressed."""
-        press: Press = dict(event._data)
+        press: Press = dict(detail(event))
         with warned():
             if press.get("do") == "example":
                 return self._shown(self.store.read("", EXAMPLE), View(), mine)
@@ -236,14 +237,14 @@ class ScriptTab:
     async def play(self, number: str, event: gr.EventData) -> AsyncIterator[Payload | Update]:
         """A button that plays audio was pressed."""
         self.playback.expect(number)
-        async for payload in _played(self._told(number, dict(event._data))):
+        async for payload in _played(self._told(number, dict(detail(event)))):
             yield payload
 
     def watch(self) -> Update:
         return gr.Timer(active=True)
 
     def stopped(self, event: gr.EventData) -> None:
-        self.playback.stop_take(str(event._data.get("id")))
+        self.playback.stop_take(str(detail(event).get("id")))
 
     # Internal.
 

@@ -6,9 +6,7 @@ back in one answer, so that text, voices and lines never disagree.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -31,15 +29,16 @@ from studio.scripts.export.loudness import WANTED
 from studio.scripts.export.script_files import ExportOptions, export, save_project
 from studio.scripts.store import PROJECT_SUFFIX
 from studio.takes import downloads
+from studio.ui.gradio_compat.pages import outbox
+from studio.ui.gradio_compat.scripts import on_load
 from studio.ui.i18n import both, tell, word
-from studio.ui.player.player import live_player, plays, translated
+from studio.ui.live_player import live_player, plays, translated
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.handlers import TICK, ScriptTab, warned
 from studio.ui.tabs.script.options import ReadingFields, reading_fields
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import QUIET, on_show
 
-FOLDER = Path(__file__).parent
 TARGETS = (-16.0, WANTED, -23.0)  # LUFS: podcasts, spoken word in mono, broadcast in Europe
 HINT = (
     "Speaker: line. An empty line between paragraphs, # before a chapter's title, "
@@ -58,48 +57,8 @@ IMPORT = f"""
   <em role="alert"></em>
 </div>
 """
-# Past Gradio's upload, which is bounded for all files alike.
-IMPORTS = """
-const [input, bar, told] = ['input', 'progress', 'em'].map((each) => element.querySelector(each));
-input.addEventListener('change', () => {
-  const [file] = input.files;
-  input.value = '';
-  if (!file) return;
-  const request = new XMLHttpRequest();
-  request.open('POST', new URL('PATH', document.baseURI));
-  request.upload.onprogress = ({ loaded, total }) => (bar.value = loaded / total);
-  request.onloadend = () => {
-    let answer = {};
-    try {
-      answer = JSON.parse(request.responseText);
-    } catch {}
-    [bar.hidden, input.disabled] = [true, false];
-    if (answer.token) trigger('received', { token: answer.token });
-    else {
-      const english = answer.error?.message ?? answer.detail ?? BROKEN;
-      if (Object.hasOwn(WORDS, english)) told.innerHTML = WORDS[english];
-      else told.textContent = english;
-    }
-  };
-  [bar.value, bar.hidden, input.disabled, told.textContent] = [0, false, true, ''];
-  request.send(file);
-});
-""".replace("PATH", PATH).replace("BROKEN", json.dumps(BROKEN))
+BOARD_EVENTS = ("act", "play", "arrive", "back")
 REFUSALS = (BROKEN, LENGTHLESS, TOO_LARGE, BUSY, NO_SPACE, TOO_SLOW)  # of an upload
-MOUNT = """
-const root = element.querySelector('.timbre-board');
-const board = window.timbreScript.mount(root, {
-  act: (detail) => trigger('act', detail),
-  play: (detail) => trigger('play', detail),
-});
-board.show(props.value);
-watch('value', () => board.show(props.value));
-if (ARRIVES) {
-  document.addEventListener('input', ({ target }) => board.typed(target));
-  document.addEventListener('visibilitychange', () => document.hidden || trigger('back', {}));
-  if (!props.value.items.length) trigger('arrive', board.last());
-}
-"""
 # Not queued: for events that are never refused.
 BARE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 
@@ -212,7 +171,9 @@ def _imports(most: int) -> str:
     """The script of the import button; the server's English refusals are shown in all languages."""
     value = {"most": most >> 20}
     told = {text.format(**value): both(text, **value) for text in REFUSALS}
-    return IMPORTS.replace("WORDS", json.dumps(told))
+    return on_load(
+        "static/script/project_upload.js", ("received",), path=PATH, broken=BROKEN, words=told
+    )
 
 
 def _speech_area(studio: Studio) -> SpeechArea:
@@ -236,7 +197,7 @@ def _board(kind: str, **kwargs: Any) -> gr.HTML:
         value=Board(number="", items=[], heard={}),
         html_template=f'<div class="timbre-board {kind}"></div>',
         apply_default_css=False,
-        js_on_load=MOUNT.replace("ARRIVES", json.dumps(kind == "lines")),
+        js_on_load=on_load("static/script/board.js", BOARD_EVENTS, lines=kind == "lines"),
         **kwargs,
     )
 
@@ -325,20 +286,19 @@ def _exports(tab: ScriptTab, hidden: Hidden, uploads: ProjectUploads | None) -> 
     def exported(number: str, *values: Any, progress: Any = gr.Progress()) -> Any:  # noqa: B008
         """Files for download."""
         with warned():
-            outbox = Path(files.GRADIO_CACHE)
             script = tab.store.open(number)
             options = ExportOptions(*values)
             options = replace(
                 options, loudness=options.loudness or None, bitrate=options.bitrate or None
             )
-            made = export(script, options, outbox, progress)
+            made = export(script, options, outbox(files), progress)
             return gr.update(value=[str(path) for path in made], visible=True)
         return gr.skip()
 
     def saved(number: str) -> Any:
         """The project file for download."""
         with warned():
-            path = save_project(tab.store, number, Path(files.GRADIO_CACHE))
+            path = save_project(tab.store, number, outbox(files))
             most = uploads.most if uploads else LARGEST_UPLOAD
             if path.stat().st_size > most:
                 gr.Warning(tell(Message(LARGE, most=most >> 20)))
@@ -401,13 +361,3 @@ def _endpoint(studio: Studio) -> None:
         api_description="Speak a dialogue or a long text; returns its sound and its subtitles.",
         concurrency_limit=None,
     )
-
-
-def _script() -> str:
-    """The boards' script as one closure."""
-    css = json.dumps((FOLDER / "script.css").read_text(encoding="utf-8"))
-    code = (FOLDER / "script.js").read_text(encoding="utf-8")
-    return f"(() => {{\nconst CSS_TEXT = {css};\n{code}}})();"
-
-
-HEAD = f"<script>{_script()}</script>"  # of a page with a Script tab

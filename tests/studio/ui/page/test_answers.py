@@ -12,7 +12,7 @@ import pytest
 from engine import Library
 from engine.testing import FakeEngine
 from studio.context import open_studio
-from studio.ui.page import ANSWERS, mount_page
+from studio.ui.page import mount_page
 from tests.support.browser import OpenPage, Server, open_tab
 
 # A network that brings the last word of the first stream after the answer to the second press.
@@ -64,33 +64,3 @@ def test_a_press_is_answered_while_the_stream_is_closed(page: Any) -> None:
     page.get_by_label("The voice").fill("A calm old man.")
     make.click()
     page.get_by_text("Listen, pick one").wait_for()
-
-
-# The first stream speaks of a press before the press is answered; by then a second one is open.
-TWO_STREAMS = """
-async (script) => {
-  let first = null;
-  const streams = [(own) => (first = own), () => {}];
-  window.fetch = async (request) =>
-    String(request.url ?? request).endsWith('/queue/data')
-      ? new Response(new ReadableStream({ start: streams.shift() }))
-      : new Response('{"event_id":"quick"}');
-  new Function(script)();
-  const open = () => window.fetch(new Request('http://studio/queue/data'));
-  await open();
-  first.enqueue(new TextEncoder().encode('data: {"event_id":"quick"}'));
-  await new Promise((go) => setTimeout(go, 100));
-  await open();
-  const asked = performance.now();
-  await window.fetch('http://studio/queue/join');
-  return performance.now() - asked;
-}
-"""
-
-
-def test_a_press_that_an_earlier_stream_spoke_of_is_not_held_back(browser: Any) -> None:
-    page = browser.new_page()
-    page.goto("data:text/html,")
-    held = page.evaluate(TWO_STREAMS, ANSWERS)
-    page.close()
-    assert held < 4000  # five seconds where it is asked of the newest stream alone

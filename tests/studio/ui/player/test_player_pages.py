@@ -143,18 +143,19 @@ def pieces_of(made: np.ndarray, heard: np.ndarray) -> list[int]:
 def test_a_player_that_left_the_page_is_let_go(url: str, open_page: OpenPage) -> None:
     page = open_page(url)
     page.wait_for_function("window.timbre?.players.length === 2")
-    left = page.evaluate(
+    made = page.evaluate(
         """() => {
           const page = { ask: async () => null, leave() {}, tell() {} };
           for (const _ of [1, 2, 3]) {
             const root = document.body.appendChild(document.createElement('div'));
-            window.timbre.mount(root, {}, page);
+            window.timbre.addPlayer(root, {}, page);
             root.remove();
           }
           return window.timbre.players.length;
         }"""
     )
-    assert left == 3
+    assert made == 5
+    page.wait_for_function("window.timbre.players.length === 2")
 
 
 def test_the_volume_is_remembered(stage: Stage, url: str, open_page: OpenPage) -> None:

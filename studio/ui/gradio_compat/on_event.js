@@ -1,0 +1,1 @@
+async (...values) => (await import(new URL('MODULE', document.baseURI))).NAME(...ARGUMENTS, ...values)

@@ -1,0 +1,150 @@
+"""Gradio's scripts and styles: compressed once, kept, and announced in the page's head.
+
+A page loads about a hundred. Gradio compresses each of them for each visit and lets no browser keep
+them, and the browser learns of most only when others have run. Their names hold a hash of their
+content, so they never change. Knows the folder that Gradio comes with, and no tabs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import gradio
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+FOLDER: Final = Path(gradio.__file__).parent / "templates" / "frontend" / "assets"
+ROUTE: Final = "/assets/"
+TYPES: Final = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+FOR_GOOD: Final = "public, max-age=31536000, immutable"
+# Components that a page shows first; others load theirs when they are needed.
+KINDS: Final = re.compile(
+    "accordion|button|checkbox|column|dropdown|form|group|html|markdown|number|row|slider|state|"
+    "tabitem|tabs|textbox"
+)
+# Behind this the links stand: their addresses are relative to it.
+_BASE = re.compile(rb"<base [^>]*>")
+_HASHED = re.compile(r"[\w.-]+-[\w-]{8}\.(js|css)")
+# How Vite writes a script's list of files, and an import that waits for some of them.
+_FILES = re.compile(r"m\.f=\[([^\]]*)\]")
+_LATER = r"import\(`\./([\w.-]+)`\).{0,40}?,__vite__mapDeps\(\[([\d,]*)\]\)"
+_COMPONENT = re.compile(rf"(\w+):\{{[^{{}}]*?component:\(\)=>\w+\(\(\)=>{_LATER}")
+
+
+class PageAssets:
+    """Middleware. `head`: more HTML for the head of the page, before Gradio's scripts."""
+
+    def __init__(self, app: ASGIApp, folder: Path = FOLDER, head: str = "") -> None:
+        self._app = app
+        self._files = {each.name: each for each in folder.iterdir() if _HASHED.fullmatch(each.name)}
+        self._kept: dict[str, bytes] = {}  # compressed; 4 MB if somebody asks for all
+        known = (each for each in opening(folder) if each in self._files)
+        self._links = head.encode() + links(known)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET":
+            return await self._app(scope, receive, send)
+        if scope["path"] == "/":
+            return await self._app(scope, receive, _Announced(send, self._links).send)
+        folder, _, name = scope["path"].rpartition("/")
+        packed = "gzip" in Headers(scope=scope).get("accept-encoding", "")
+        if not packed or f"{folder}/" != ROUTE or name not in self._files:
+            return await self._app(scope, receive, send)
+        if name not in self._kept:
+            self._kept[name] = await asyncio.to_thread(_packed, self._files[name])
+        return await _answer(send, name, self._kept[name])
+
+
+def opening(folder: Path) -> list[str]:
+    """What a page loads while it opens, in order, as far as Gradio's scripts tell."""
+    try:
+        page = (folder.parent / "index.html").read_text(encoding="utf-8")
+        first = re.findall(r'"\./assets/([\w.-]+\.(?:js|css))"', page)
+        then = [name for entry in first for _, files in _later(folder / entry) for name in files]
+        more = [name for each in then for name in _shown(folder / each)]
+    except (OSError, ValueError, IndexError):  # another Gradio writes it otherwise
+        return []
+    return list(dict.fromkeys([*first, *then, *more]))
+
+
+def links(names: Iterable[str]) -> bytes:
+    """They as HTML."""
+    kinds = {"js": 'rel="modulepreload"', "css": 'rel="preload" as="style"'}
+    return "".join(
+        f'<link {kinds[name.rpartition(".")[2]]} crossorigin href=".{ROUTE}{name}">'
+        for name in names
+    ).encode()
+
+
+def _shown(script: Path) -> Iterator[str]:
+    """Files that a script imports for the page itself and for components that are shown first."""
+    for chunk, files in _later(script):
+        if chunk.startswith("Blocks-"):
+            yield from files
+    text, files = _read(script)
+    for kind, _, places in _COMPONENT.findall(text):
+        if KINDS.fullmatch(kind):
+            yield from (files[int(place)] for place in places.split(",") if place)
+
+
+def _later(script: Path) -> Iterator[tuple[str, list[str]]]:
+    """The imports of a script that come later: the imported script, and all that it needs."""
+    text, files = _read(script)
+    for chunk, places in re.findall(_LATER, text):
+        yield chunk, [files[int(place)] for place in places.split(",") if place]
+
+
+def _read(script: Path) -> tuple[str, list[str]]:
+    if script.suffix != ".js":
+        return "", []
+    text = script.read_text(encoding="utf-8")
+    found = _FILES.search(text)
+    return text, re.findall(r'"\./([^"]+)"', found[1]) if found else []
+
+
+def _packed(path: Path) -> bytes:
+    return gzip.compress(path.read_bytes(), mtime=0)
+
+
+async def _answer(send: Send, name: str, body: bytes) -> None:
+    headers = {
+        "content-type": TYPES[name.rpartition(".")[2]],
+        "content-encoding": "gzip",
+        "content-length": str(len(body)),
+        "cache-control": FOR_GOOD,
+        "vary": "Accept-Encoding",
+    }
+    raw = [(key.encode(), value.encode()) for key, value in headers.items()]
+    await send({"type": "http.response.start", "status": 200, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+class _Announced:
+    """Adds links to the head of a page of known length; others pass."""
+
+    def __init__(self, send: Send, links: bytes) -> None:
+        self._send, self._links = send, links
+        self._held: Message | None = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=message["headers"])
+            if "content-length" in headers and "text/html" in headers.get("content-type", ""):
+                self._held = message
+                return None
+        elif self._held is not None:
+            start, self._held = self._held, None
+            body, headers = message.get("body", b""), MutableHeaders(raw=start["headers"])
+            if base := _BASE.search(body, 0, 4096):
+                whole = body[: base.end()] + self._links + body[base.end() :]
+                message = {**message, "body": whole}
+                length = int(headers["content-length"]) + len(self._links)
+                headers["content-length"] = str(length)
+                start["headers"] = headers.raw
+            await self._send(start)
+        return await self._send(message)

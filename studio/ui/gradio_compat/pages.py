@@ -1,0 +1,45 @@
+"""A page of Gradio's: what it is told before it is served, and who is logged in to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from fastapi import FastAPI
+from starlette.requests import HTTPConnection
+
+COOKIES = ("access-token", "access-token-unsecure")
+
+
+def refuse_unsent_files(blocks: gr.Blocks) -> None:
+    """Gradio refuses files that no visitor has uploaded only where it believes it is launched."""
+    blocks.has_launched = True
+
+
+def run_loads_at_once(blocks: gr.Blocks) -> None:
+    """Run the page's load events outside of the queue.
+
+    Gradio's client closes its event stream after the last of these events; a press of Speak at
+    that moment would get no answer.
+    """
+    for event in blocks.fns.values():
+        if any(name == "load" for _, name in event.targets):
+            event.queue = False
+
+
+def mounted(application: FastAPI) -> Any:
+    """Gradio's application, which `gr.mount_gradio_app` has mounted last."""
+    return application.routes[-1].app  # type: ignore[attr-defined]
+
+
+def is_logged_in(page: Any, connection: HTTPConnection) -> bool:
+    """Whether a request has a session of this application of Gradio's."""
+    cookies = connection.cookies
+    tokens = (cookies.get(f"{kind}-{page.cookie_id}") for kind in COOKIES)
+    return any(token in page.tokens for token in tokens if token)
+
+
+def outbox(component: gr.components.Component) -> Path:
+    """The folder from which Gradio serves files that a handler returns for a component."""
+    return Path(component.GRADIO_CACHE)

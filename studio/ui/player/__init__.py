@@ -1,1 +1,0 @@
-"""The live player: plays speech in the browser while it is generated."""

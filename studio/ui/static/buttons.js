@@ -1,0 +1,13 @@
+// Buttons in HTML of the server: a press becomes an event of their component, with the button's data.
+
+import { Sound } from './player/sound.js';
+
+// named: of a data-do the event that it becomes; rest: the event of all others
+export function mount({ element, trigger }, { selector, named, rest }) {
+  element.addEventListener('click', ({ target }) => {
+    const pressed = target.closest(selector);
+    if (!pressed) return;
+    Sound.wake(); // a browser starts its sound inside a press only
+    trigger(named[pressed.dataset.do] ?? rest, { ...pressed.dataset });
+  });
+}

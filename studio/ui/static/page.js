@@ -1,0 +1,14 @@
+// What every page of the studio runs. The page's components import what they mount by themselves; it is
+// loaded here, beside Gradio's scripts.
+
+import '../gradio_compat/fetch.js';
+import '../gradio_compat/accessible.js';
+import '../gradio_compat/voice_search.js';
+import './opening.js';
+import './shortcuts.js';
+import './use_voice.js';
+import './buttons.js';
+import './takes.js';
+import './pad/pad.js';
+import './script/board.js';
+import './script/project_upload.js';

@@ -1,0 +1,105 @@
+// What arrives at a player, put together once and in order: a network that a test plays.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Feed } from '../../studio/ui/static/player/feed.js';
+import { times } from './random.js';
+
+globalThis.document = { baseURI: 'http://studio/' };
+
+const pcm = (samples) => btoa('\0'.repeat(2 * samples));
+const TAKE = { id: 'take', start: 0, pcm: '' };
+
+// A feed whose listener writes down what it is told.
+function listening(ask = async () => null) {
+  const told = [];
+  const feed = new Feed({
+    begin() {},
+    news() {},
+    audio: (samples) => told.push(`heard ${samples.length}`),
+    whole: (total) => told.push(`whole ${total}`),
+    lost: () => told.push('lost'),
+  }, ask);
+  return { feed, told };
+}
+
+async function until(condition) {
+  while (!condition()) await new Promise((go) => setTimeout(go));
+}
+
+function rawRoute(samples) {
+  globalThis.fetch = async () => new Response(new Int16Array(samples).buffer);
+}
+
+for (const { raw, made, late } of [
+  { raw: 480, made: 480, late: [] },
+  { raw: 480, made: 960, late: ['heard 480', 'whole 960'] }, // it was cut off
+]) {
+  test(`the raw route brings ${raw} of ${made} samples before the event tells the end`, async () => {
+    rawRoute(raw);
+    const { feed, told } = listening(async (id, start) => ({ start, pcm: pcm(made - raw) }));
+    feed.take({ ...TAKE, raw: 'raw', seq: 1, made: 0 });
+    await until(() => told.length && !feed.raw);
+    assert.deepEqual(told, [`heard ${raw}`, `whole ${raw}`]);
+    feed.take({ ...TAKE, raw: 'raw', seq: 2, start: raw, made, ended: { reason: 'finished' } });
+    await until(() => !feed.asking);
+    assert.deepEqual(told.slice(2), late);
+  });
+}
+
+test('a raw route that seemed to end is not the end', async () => {
+  rawRoute(480);
+  const { feed, told } = listening();
+  feed.take({ ...TAKE, raw: 'raw', seq: 1, made: 0 });
+  await until(() => told.includes('whole 480'));
+  feed.take({ ...TAKE, seq: 2, start: 480, pcm: pcm(480), made: 960 });
+  feed.take({ ...TAKE, seq: 3, start: 960, made: 960, ended: { reason: 'finished' } });
+  assert.deepEqual(told, ['heard 480', 'whole 480', 'whole null', 'heard 480', 'whole 960']);
+});
+
+test('what the server has let go is asked for once', async () => {
+  let asked = 0;
+  const { feed, told } = listening(async () => (asked++, null));
+  feed.take({ ...TAKE, seq: 1, pcm: pcm(480), made: 480 });
+  feed.take({ ...TAKE, seq: 9, made: 960, ended: { reason: 'finished' } });
+  await until(() => told.includes('lost'));
+  assert.deepEqual([asked, told], [1, ['heard 480', 'lost']]);
+});
+
+test('a stop while a gap is asked for ends it', async () => {
+  let [asked, answer] = [0, null];
+  const { feed, told } = listening(() => (asked++, new Promise((go) => (answer = go))));
+  feed.take({ ...TAKE, seq: 1, pcm: pcm(480), made: 480 });
+  feed.take({ ...TAKE, seq: 9, made: 960, ended: { reason: 'finished' } });
+  feed.drop();
+  answer({ start: 480, pcm: pcm(480) });
+  await new Promise((go) => setTimeout(go));
+  assert.deepEqual([asked, told], [1, ['heard 480']]);
+});
+
+test('payloads may be lost and merged, and each sample is heard once', () =>
+  times(60, async (draw) => {
+    const total = draw.whole(1, 4000);
+    const heard = [];
+    const sound = Int16Array.from({ length: total }, (_, i) => i % 30_000);
+    const coded = (start, stop) =>
+      Buffer.from(sound.slice(start, stop).buffer).toString('base64');
+    const ask = async (id, start) => ({ start, pcm: coded(start, start + draw.whole(1, 900)) });
+    let whole = null;
+    const feed = new Feed({
+      begin() {}, news() {}, lost: assert.fail,
+      audio: (samples) => heard.push(...samples),
+      whole: (count) => (whole = count),
+    }, ask);
+    let [seq, previous, sent] = [0, 0, 0];
+    while (sent < total) {
+      const made = Math.min(total, sent + draw.whole(1, 700));
+      const payload = { ...TAKE, seq: ++seq, start: previous, pcm: coded(previous, made), made };
+      if (draw.real(0, 1) < 0.6) feed.take(payload); // else it is merged into the next
+      [previous, sent] = [sent, made];
+    }
+    feed.take({ ...TAKE, seq: ++seq, start: total, made: total, ended: { reason: 'finished' } });
+    await until(() => whole !== null);
+    assert.equal(whole, total);
+    assert.deepEqual(heard, [...sound]);
+  }));

@@ -1,0 +1,94 @@
+"""Gradio's scripts arrive as they are in its folder, compressed, and are asked for only once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
+from fastapi.testclient import TestClient
+
+from studio.ui.gradio_compat.page_assets import FOLDER, PageAssets, opening
+
+SCRIPT = b"export const answer = 42; // " + bytes(range(128)) * 80
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tmp_path = tmp_path / "assets"
+    tmp_path.mkdir()
+    (tmp_path / "Index-a1B2-_c3.js").write_bytes(SCRIPT)
+    (tmp_path / "Index-a1B2-_c3.css").write_bytes(SCRIPT)
+    (tmp_path / "font.ttf").write_bytes(SCRIPT)
+    (tmp_path / "favicon.js").write_bytes(SCRIPT)
+    return tmp_path
+
+
+@pytest.fixture
+def client(folder: Path) -> Iterator[TestClient]:
+    app = FastAPI()
+    app.add_middleware(PageAssets, folder=folder)
+    with TestClient(app) as client:
+        yield client
+
+
+@pytest.mark.parametrize("name", ["Index-a1B2-_c3.js", "Index-a1B2-_c3.css"])
+def test_it_is_the_same_and_may_be_kept(client: TestClient, name: str) -> None:
+    for _ in range(2):
+        answer = client.get(f"/assets/{name}")
+        assert answer.content == SCRIPT
+        assert answer.headers["content-encoding"] == "gzip"
+        assert int(answer.headers["content-length"]) < len(SCRIPT) / 5
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["vary"] == "Accept-Encoding"
+
+
+def test_it_is_compressed_once(client: TestClient, folder: Path) -> None:
+    first = client.get("/assets/Index-a1B2-_c3.js")
+    (folder / "Index-a1B2-_c3.js").write_bytes(b"another")
+    assert client.get("/assets/Index-a1B2-_c3.js").content == first.content
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/font.ttf",
+        "/assets/favicon.js",
+        "/assets/none-a1B2-_c3.js",
+        "/assets/../Index-a1B2-_c3.js",
+        "/assets/x/Index-a1B2-_c3.js",
+        "/Index-a1B2-_c3.js",
+        "/assets/%2e%2e/Index-a1B2-_c3.js",
+    ],
+)
+def test_everything_else_is_left_to_gradio(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_who_takes_it_plain_is_left_to_gradio(client: TestClient) -> None:
+    plain = {"accept-encoding": "identity"}
+    assert client.get("/assets/Index-a1B2-_c3.js", headers=plain).status_code == 404
+    assert client.post("/assets/Index-a1B2-_c3.js").status_code == 404
+
+
+def test_the_page_names_what_it_will_load(client: TestClient, folder: Path) -> None:
+    (folder.parent / "index.html").write_text('<script src="./assets/Index-a1B2-_c3.js"></script>')
+    base = '<base href="./" />'
+    page = f"<html><head><title>é</title>{base}</head></html>"
+    app = FastAPI()
+    app.add_api_route("/", lambda: HTMLResponse(page))
+    app.add_middleware(PageAssets, folder=folder)
+    with TestClient(app) as client:
+        answer = client.get("/")
+    link = '<link rel="modulepreload" crossorigin href="./assets/Index-a1B2-_c3.js">'
+    assert answer.text == page.replace(base, f"{base}{link}")
+    assert int(answer.headers["content-length"]) == len(answer.content)
+
+
+def test_gradios_own_scripts_are_understood() -> None:
+    names = opening(FOLDER)
+    assert all((FOLDER / name).is_file() for name in names)
+    assert {name.partition("-")[0] for name in names} >= {"index", "core", "Blocks", "HTML"}
+    assert 40 < len(names) < 120
