@@ -1,7 +1,7 @@
 """Resumes training from an export and a small file with the remaining weights.
 
 An export holds the networks for inference. Training also has discriminators, a phone recognizer and
-auxiliary heads. Both together give the states from which `all.sh` continues with new schedules.
+auxiliary heads. Both together give the states from which `recipe.sh` continues with new schedules.
 
     python -m training.resume keep FOLDER-OF-STATES parts.pt
     python -m training.resume join presets/mini parts.pt FOLDER-OF-STATES
