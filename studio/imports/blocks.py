@@ -47,6 +47,8 @@ class Blocks(list[Block]):
 
     def taken(self) -> str:
         """The text of the open block; another one is open then."""
+        if not self._parts.tell():
+            return ""
         text = self._parts.getvalue()
         self._parts = StringIO()
         return text

@@ -11,6 +11,7 @@ import codecs
 import html
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from engine import InvalidText
@@ -20,8 +21,10 @@ LONGEST_TAG = 4 << 20  # characters, with a picture in an attribute
 LONGEST_VALUE = 2_000  # characters of an attribute that is read
 MOST_ATTRIBUTES = 100  # of a tag, that are read
 MOST_TOKENS = 6_000_000  # tags and texts of a document
-_TAG = re.compile(r"</?([A-Za-z_][^\s/>]*)")
-_QUOTED_OR_END = re.compile(r"=\s*([\"'])|>")
+_TAG = re.compile(r"</?([A-Za-z_][^\s/>]{0,200})")
+_MARKUP = re.compile(r"<(?=[A-Za-z_/!?]|\Z)")  # any other `<` is text
+_QUOTED_OR_END = re.compile(r"=\s{0,99}([\"'])|>")
+_LONGEST_EQUALS = 100  # characters of it before the quote
 # The value is optional, so that a name without one is taken whole: no place is looked at again.
 _ATTRIBUTE = re.compile(
     r"([^\s/>=\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+)))?",
@@ -104,6 +107,7 @@ class _Scanner:
     def __init__(self, html_page: bool) -> None:
         self._html = html_page
         self._left = ""
+        self._searched = 0  # characters of a tag that is left, which hold no end of it
         self._skipping = ""  # the end of a comment or declaration that is open
         self._cdata = False
         self._raw: re.Pattern[str] | None = None  # the end of an element that is all text
@@ -129,21 +133,19 @@ class _Scanner:
                     self._left = text[max(at, len(text) - 10) :]
                     return
                 self._raw, at = None, found.start()
-            elif text[at] == "<":
-                token, at = self._markup(text, at)
+            else:
+                found = _MARKUP.search(text, at)
+                stop = found.start() if found else _before_reference(text, at)
+                if stop > at:
+                    yield unescaped(text[at:stop])
+                if not found:
+                    self._left = text[stop:]
+                    return
+                token, at = self._markup(text, stop)
                 if token is not None:
                     yield token
                 if at < 0:
                     return
-            else:
-                end = text.find("<", at)
-                stop = end if end >= 0 else _before_reference(text, at)
-                if stop > at:
-                    yield unescaped(text[at:stop])
-                if end < 0:
-                    self._left = text[stop:]
-                    return
-                at = end
 
     def rest(self) -> Iterator[str]:
         """The end of the text; of markup that was never closed nothing is left."""
@@ -160,13 +162,14 @@ class _Scanner:
         self._skipping = ">" if self._skipping == "]" else ""
         return at
 
-    def _markup(self, text: str, at: int) -> tuple[Tag | str | None, int]:
+    def _markup(self, text: str, at: int) -> tuple[Tag | None, int]:
         """The token that begins here, and the place behind it; -1 where it is not whole."""
         named = _TAG.match(text, at)
         if named is None:
             return self._declaration(text, at)
-        end = _tag_end(text, named.end())
-        if end < 0:
+        found, end = _tag_end(text, max(named.end(), at + self._searched))
+        self._searched = 0 if found else end - at
+        if not found:
             if len(text) - at > LONGEST_TAG:
                 raise InvalidText(DAMAGED)
             self._left = text[at:]
@@ -179,7 +182,7 @@ class _Scanner:
                 self._raw = re.compile(f"</{name}", re.IGNORECASE)
         return Tag(name, text[named.end() : end], ends, empty and not ends), end + 1
 
-    def _declaration(self, text: str, at: int) -> tuple[str | None, int]:
+    def _declaration(self, text: str, at: int) -> tuple[None, int]:
         if len(text) - at < _LONGEST_OPENING and _may_open(text[at:]):
             self._left = text[at:]
             return None, -1
@@ -190,10 +193,8 @@ class _Scanner:
                 if opening == "<!" and _DOCTYPE.match(text, at):
                     return None, self._doctype(text, at)
                 return None, at + len(opening)
-        if text.startswith("</", at):  # names nothing: a comment, for browsers
-            self._skipping = ">"
-            return None, at + 2
-        return "<", at + 1
+        self._skipping = ">"  # `</` names nothing: a comment, for browsers
+        return None, at + len("</")
 
     def _doctype(self, text: str, at: int) -> int:
         """Pass over a document type. No declarations in it are needed, and in XML none is read."""
@@ -210,18 +211,25 @@ class _Scanner:
 
 def unescaped(text: str) -> str:
     """The text with its references to characters; numbers of any length do no harm."""
-    return _REFERENCE.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
+    return _REFERENCE.sub(lambda match: _character(match[0]), text) if "&" in text else text
 
 
-def _tag_end(text: str, at: int) -> int:
-    """The place of a tag's `>`, which may also stand in a quoted value; -1 if there is none."""
+@lru_cache(maxsize=4096)
+def _character(reference: str) -> str:
+    return html.unescape(reference)
+
+
+def _tag_end(text: str, at: int) -> tuple[bool, int]:
+    """Where a tag's `>` is, which may also stand in a quoted value, or where to look on for it."""
     while found := _QUOTED_OR_END.search(text, at):
         if found[0] == ">":
-            return found.start()
-        at = text.find(found[1], found.end()) + 1
-        if not at:
-            return -1
-    return -1
+            return True, found.start()
+        quote = text.find(found[1], found.end())
+        if quote < 0:
+            return False, found.start()
+        at = quote + 1
+    equals = text.rfind("=", max(at, len(text) - _LONGEST_EQUALS))
+    return False, equals if equals >= 0 else len(text)
 
 
 def _may_open(start: str) -> bool:

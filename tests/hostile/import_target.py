@@ -1,4 +1,8 @@
-"""A running server with its page, to which files are sent as a browser sends them."""
+"""The running server with its page, for guests, to which files are sent as a browser sends them.
+
+`Watch` looks on: how long /health takes, beside how long a process takes that nothing holds up but
+the machine, how much memory all processes have, and what is written into the log.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,14 @@ from typing import Any
 import httpx
 
 ANSWER = 300.0  # seconds that a busy machine may take to refuse a file
+LOOK = 0.02  # seconds between two looks
 
 
 class ImportTarget:
-    """Its page's import, its health, the memory of its processes."""
+    """Its page's import, its health, the memory of its processes, its log."""
 
-    def __init__(self, url: str, process: int) -> None:
-        self.url, self.process = url, process
+    def __init__(self, url: str, process: int, log: Path) -> None:
+        self.url, self.process, self._log = url, process, log
         config = httpx.get(f"{url}/config", timeout=ANSWER).json()
         buttons = {
             part["id"]
@@ -35,33 +40,56 @@ class ImportTarget:
             if any(where in buttons and what == "upload" for where, what in event["targets"])
         )
 
-    def send(self, name: str, data: bytes) -> str:
+    def visitor(self, address: str = "127.0.0.1") -> httpx.Client:
+        """A client of an address of its own."""
+        transport = httpx.HTTPTransport(local_address=address)
+        return httpx.Client(base_url=self.url, timeout=ANSWER, transport=transport)
+
+    def send(self, name: str, data: bytes, address: str = "127.0.0.1") -> str:
         """Import a file; the server's last word: what the page shows, or its warning."""
-        with httpx.Client(base_url=self.url, timeout=ANSWER) as http:
-            stored = http.post("/gradio_api/upload", files={"files": (name, data)})
-            (path,) = stored.raise_for_status().json()
-            file = {"path": path, "orig_name": name, "meta": {"_type": "gradio.FileData"}}
-            session = secrets.token_hex(8)
-            body = {"data": [file, ""], "fn_index": self._event, "session_hash": session}
-            joined = http.post("/gradio_api/queue/join", json={**body, "event_data": None})
-            joined.raise_for_status()
-            words: list[str] = []
-            with http.stream(
-                "GET", "/gradio_api/queue/data", params={"session_hash": session}
-            ) as told:
-                for line in told.iter_lines():
-                    word: dict[str, Any] = json.loads(line.removeprefix("data:") or "{}")
-                    if word.get("msg") == "log":
-                        words.append(str(word["log"]))
-                    if word.get("msg") == "process_completed":
-                        assert word["success"], word
-                        return " ".join(words) or "imported"
+        with self.visitor(address) as http:
+            return self.answer(http, self.join(http, name, self.uploaded(http, name, data)))
+
+    def uploaded(self, http: httpx.Client, name: str, data: bytes) -> str:
+        stored = http.post("/gradio_api/upload", files={"files": (name, data)})
+        (path,) = stored.raise_for_status().json()
+        return str(path)
+
+    def join(self, http: httpx.Client, name: str, path: str) -> str:
+        """Ask for the import of what was uploaded; the session that is told of it."""
+        file = {"path": path, "orig_name": name, "meta": {"_type": "gradio.FileData"}}
+        session = secrets.token_hex(8)
+        body = {"data": [file, ""], "fn_index": self._event, "session_hash": session}
+        joined = http.post("/gradio_api/queue/join", json={**body, "event_data": None})
+        joined.raise_for_status()
+        return session
+
+    def answer(self, http: httpx.Client, session: str) -> str:
+        words: list[str] = []
+        asked = {"session_hash": session}
+        with http.stream("GET", "/gradio_api/queue/data", params=asked) as told:
+            for line in told.iter_lines():
+                word: dict[str, Any] = json.loads(line.removeprefix("data:") or "{}")
+                if word.get("msg") == "log":
+                    words.append(str(word["log"]))
+                if word.get("msg") == "process_completed":
+                    assert word["success"], word
+                    return " ".join(words) or "imported"
         raise AssertionError("no answer")
+
+    @property
+    def log_bytes(self) -> int:
+        return self._log.stat().st_size
 
     def children(self) -> list[int]:
         tasks = Path(f"/proc/{self.process}/task")
         found = [int(own) for each in tasks.iterdir() for own in _words(each / "children")]
         return [*found]
+
+    def is_reading(self) -> bool:
+        """Whether a file is being parsed."""
+        own = (Path(f"/proc/{each}/cmdline") for each in self.children())
+        return any("imports/worker.py" in word for path in own for word in _words(path))
 
     def megabytes(self) -> int:
         """Of the server and its children, what each has alone (and its part of what is shared)."""
@@ -69,40 +97,81 @@ class ImportTarget:
 
 
 class Watch:
-    """How long /health took, and the most memory, while something happens."""
+    """What a server did while something happened."""
 
     def __init__(self, target: ImportTarget) -> None:
         self._target, self._over = target, threading.Event()
-        self.waits: list[float] = []
-        self.megabytes = 0
+        self._health: list[float] = []
+        self._echo: list[float] = []
+        self._before, self._most, self._log = target.megabytes(), 0, target.log_bytes
+        self._looks = [threading.Thread(target=each) for each in (self._ask, self._call)]
 
     def __enter__(self) -> Watch:
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
+        self._began = time.monotonic()
+        for each in self._looks:
+            each.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._thread.join()
+        for each in self._looks:
+            each.join()
+        self._minutes = (time.monotonic() - self._began) / 60
 
-    def _look(self) -> None:
-        with httpx.Client(base_url=self._target.url, timeout=ANSWER) as http:
-            while not self._over.wait(0.02):
+    @property
+    def slowest(self) -> float:
+        """Seconds of the 99th of a hundred answers of /health."""
+        waits = sorted(self._health)
+        return waits[len(waits) * 99 // 100]
+
+    @property
+    def machine(self) -> float:
+        """Seconds that this machine kept a process waiting that only repeats what it is told."""
+        return max(self._echo)
+
+    @property
+    def megabytes(self) -> int:
+        """That all processes together had more than before."""
+        return self._most - self._before
+
+    @property
+    def log_bytes(self) -> float:
+        """A minute."""
+        return (self._target.log_bytes - self._log) / max(1.0, self._minutes)
+
+    def _ask(self) -> None:
+        with self._target.visitor() as http:
+            while not self._over.wait(LOOK):
                 began = time.monotonic()
                 http.get("/health").raise_for_status()
-                self.waits.append(time.monotonic() - began)
-                self.megabytes = max(self.megabytes, self._target.megabytes())
+                self._health.append(time.monotonic() - began)
+                self._most = max(self._most, self._target.megabytes())
+
+    def _call(self) -> None:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(["cat"], stdin=pipe, stdout=pipe, bufsize=0) as echo:
+            assert echo.stdin is not None
+            assert echo.stdout is not None
+            while not self._over.wait(LOOK):
+                began = time.monotonic()
+                echo.stdin.write(b"x")
+                echo.stdout.read(1)
+                self._echo.append(time.monotonic() - began)
 
 
 @contextmanager
 def import_target(folder: Path) -> Iterator[ImportTarget]:
-    command = [sys.executable, "-m", "tests.support.page_server", str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+    command, pipe = [sys.executable, "-m", "tests.hostile.log_server", str(folder)], subprocess.PIPE
+    path = folder / "log"
+    with (
+        path.open("wb") as log,
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log) as server,
+    ):
         assert server.stdin is not None
         assert server.stdout is not None
         try:
-            address = server.stdout.readline().decode().strip()
-            yield ImportTarget(f"http://{address}", server.pid)
+            port = int(server.stdout.readline())
+            yield ImportTarget(f"http://127.0.0.1:{port}", server.pid, path)
         finally:
             server.stdin.close()
 
