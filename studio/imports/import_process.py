@@ -20,12 +20,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from engine import InvalidText, Message, RequestError
 from studio.api.page_request import page_address
 from studio.imports.archives import DAMAGED
 from studio.imports.formats import check_name
+from studio.imports.packed import unpacked_script
 from studio.imports.project_reader import project_of
 from studio.scripts.line_audio import SUFFIX
 from studio.scripts.model import Script, check_speakers
@@ -247,10 +246,7 @@ def _refusal(key: object, values: object) -> Message:
 
 
 def _script_in(data: bytes) -> Script:
-    try:
-        script = Script.model_validate_json(data)
-    except ValidationError as error:
-        raise InvalidText(DAMAGED) from error
+    script = unpacked_script(data)
     characters = sum(len(line.text) for line in script.lines)
     if not script.lines or characters > MAX_CHARACTERS or len(script.chapters) > MAX_CHAPTERS:
         raise InvalidText(DAMAGED)

@@ -1,7 +1,7 @@
 """Reads a project from a file (studio/scripts/project_files.py) that a stranger may have made.
 
 What is counted, is counted before it is validated; names are taken only where they are keys; audio
-is checked before it is kept. Writes sounds into a folder and returns the project's JSON.
+is checked before it is kept. Writes sounds into a folder and returns the project, packed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from engine import SAMPLE_RATE, InvalidText
 from studio.imports.archives import DAMAGED, TOO_LARGE, Archive, open_archive
 from studio.imports.json_bounds import check_json
+from studio.imports.packed import packed_project, unpacked_project
 from studio.scripts.line_audio import SUFFIX
 from studio.scripts.line_takes import MOST_IN_PROJECT, MOST_TAKES
 from studio.scripts.model import MAX_LINES, check_speakers
@@ -40,7 +41,7 @@ _SOUND = re.compile(rf"sounds/([^/]+){re.escape(SUFFIX)}")
 
 
 def read_project(file: IO[bytes], folder: Path) -> bytes:
-    """The JSON of a project, checked; its audio is in `folder` then. Raises InvalidText."""
+    """The packed project, checked; its audio is in `folder` then. Raises InvalidText."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     budget = MOST_JSON + min(MOST_AUDIO, MOST_UNPACKED * size)
@@ -49,18 +50,21 @@ def read_project(file: IO[bytes], folder: Path) -> bytes:
             raise InvalidText(NO_PROJECT)
         data = archive.read(FILE, MOST_JSON)
         check_json(data, MOST_VALUES)
-        project_of(data)
+        try:
+            project = _checked(Project.model_validate_json(data))
+        except ValidationError as error:
+            raise InvalidText(NO_PROJECT) from error
         for key, name in _sounds(archive):
-            (folder / f"{key}{SUFFIX}").write_bytes(_checked(archive.read(name, MOST_SOUND)))
-    return data
+            (folder / f"{key}{SUFFIX}").write_bytes(_flac(archive.read(name, MOST_SOUND)))
+    return packed_project(project)
 
 
-def project_of(data: bytes) -> Project:
-    """The project in JSON whose bounds are checked. Raises InvalidText."""
-    try:
-        project = Project.model_validate_json(data)
-    except ValidationError as error:
-        raise InvalidText(NO_PROJECT) from error
+def project_of(packed: bytes) -> Project:
+    """The project that a process has read, checked once more. Raises InvalidText."""
+    return _checked(unpacked_project(packed))
+
+
+def _checked(project: Project) -> Project:
     lines = project.script.lines
     ids = {line.id for line in lines}
     if not lines or len(ids) != len(lines):
@@ -116,7 +120,7 @@ def _sounds(archive: Archive) -> Iterator[tuple[str, str]]:
             yield match[1], name
 
 
-def _checked(data: bytes) -> bytes:
+def _flac(data: bytes) -> bytes:
     """A FLAC file such as lines have. Raises InvalidText."""
     try:
         info = soundfile.info(io.BytesIO(data))

@@ -1,6 +1,6 @@
 """Parses one file, in a process of its own with bounds on memory, time and files.
 
-    python -I worker.py < limits, a line; task > a line, then the result       (all in JSON)
+    python -I worker.py < limits, a line; task > a line, then the result, packed  (all JSON)
 
 The kernel enforces the bounds, whatever the parser does: memory, CPU time, the size of what is
 written, an alarm for the time on the wall, a low priority, and the end with the process that
@@ -49,13 +49,14 @@ def main() -> None:
 
 
 def _done(task: dict[str, Any]) -> bytes:
+    from studio.imports.packed import packed_script
+
     if "text" in task:
         from studio.scripts.text.passages import SpeechOptions
         from studio.scripts.text.typed import script_of_text
 
         manner = SpeechOptions.model_validate(task["manner"])
-        script = script_of_text(task["text"], manner, task["speakers"])
-        return script.model_dump_json().encode()
+        return packed_script(script_of_text(task["text"], manner, task["speakers"]))
     path = Path(task["path"])
     with path.open("rb") as file:
         if "folder" in task:
@@ -64,7 +65,7 @@ def _done(task: dict[str, Any]) -> bytes:
             return read_project(file, Path(task["folder"]))
         from studio.imports.reader import script_of_file
 
-        return script_of_file(path.name, file).model_dump_json().encode()
+        return packed_script(script_of_file(path.name, file))
 
 
 def _refusal(error: Exception) -> dict[str, Any]:

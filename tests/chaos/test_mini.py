@@ -20,19 +20,22 @@ import pytest
 
 from bench.stress.soak import ROOT, wait_ready
 from engine import SAMPLE_RATE
+from tests.chaos.test_grace import is_there
 from tests.studio.api.routes.test_voices import recording
+from tests.support.serving import OwnTime, wait_until
 
 pytestmark = pytest.mark.slow
 
 KILLS = 12
+GRACE, SLACK = 4, 6.0  # seconds; what a busy machine adds
 TEXT = "The morning train was late again, so she read the last chapter on the platform."
 
 
 @contextmanager
-def program(data: Path) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+def program(data: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    own = dict(os.environ, TIMBRE_PAGE="false", TIMBRE_DATA=str(data))
+    own = dict(os.environ, TIMBRE_PAGE="false", TIMBRE_DATA=str(data), **settings)
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], cwd=ROOT, env=own)
     with httpx.Client(base_url=url, timeout=30) as client:
@@ -86,3 +89,25 @@ def test_told_to_stop_it_speaks_to_the_end_and_takes_nothing_new(tmp_path: Path)
             heard += sum(len(piece) for piece in pieces)
         assert heard > 2 * SAMPLE_RATE * 2  # more than two seconds
         assert process.wait(30) == 0
+
+
+def test_a_stopped_engine_holds_the_server_no_longer_than_its_grace(tmp_path: Path) -> None:
+    asked = {"input": 3 * TEXT, "voice": "clara", "response_format": "pcm", "stream": True}
+    with program(tmp_path, TIMBRE_GRACE=str(GRACE)) as (process, client):
+        begun = children(process.pid)
+        assert begun
+        with client.stream("POST", "/v1/audio/speech", json=asked) as speech:
+            next(speech.iter_bytes())
+            for each in begun:
+                os.kill(each, signal.SIGSTOP)
+            process.send_signal(signal.SIGTERM)
+            with OwnTime() as took:
+                process.wait(120)
+        assert took.seconds < GRACE + SLACK
+        wait_until(lambda: not any(map(is_there, begun)))
+
+
+def children(process: int) -> list[int]:
+    """That each of its threads has begun."""
+    own = (each / "children" for each in Path(f"/proc/{process}/task").iterdir())
+    return [int(each) for path in own for each in path.read_text().split()]
