@@ -7,6 +7,7 @@ whose process is gone is started again where it ended. Knows no pages and no tor
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from training.voice.segments import Recognise
 FOLDER: Final = "training"
 PROGRAM: Final = JobFolder.__module__.rpartition(".")[0]  # the package that trains
 LARGEST_VOICE: Final = 1 << 20  # bytes, as of any voice file
+_ID: Final = re.compile(r"[0-9a-f]{12}")
 
 
 @dataclass
@@ -97,11 +99,16 @@ class VoiceTraining:
         return True
 
     def list(self) -> tuple[str, ...]:
-        """Ids, the newest first."""
+        """Ids, the newest first. Folders with other names are copies that somebody has made."""
         place = self.data / FOLDER
         there = [path.parent for path in place.glob("*/job.json")] if place.is_dir() else []
-        there.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        return tuple(path.name for path in there)
+        own = {
+            path.name: changed
+            for path in there
+            if _ID.fullmatch(path.name)
+            if (changed := _changed(path))
+        }
+        return tuple(sorted(own, key=own.__getitem__, reverse=True))
 
     def keep(self, training: str, library: Library) -> SavedVoice:
         """Save the best epoch's voice. The recordings stay until they are deleted."""
@@ -127,9 +134,8 @@ class VoiceTraining:
         folder.delete()
 
     def folder(self, training: str) -> JobFolder:
-        known = len(training) == 12 and all(mark in "0123456789abcdef" for mark in training)
         folder = JobFolder(self.data / FOLDER / training)
-        if not known or not (folder.path / "job.json").is_file():
+        if not _ID.fullmatch(training) or not (folder.path / "job.json").is_file():
             raise UnknownVoice("There is no training '{name}'.", name=training[:40])
         return folder
 
@@ -138,3 +144,11 @@ class VoiceTraining:
         process = self._processes.get(training)
         alive = process is not None and process.poll() is None
         return alive or self.folder(training).locked
+
+
+def _changed(path: Path) -> float:
+    """When a folder was changed last; 0 where it is gone meanwhile."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

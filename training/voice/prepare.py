@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 import soundfile
+from pydantic import ValidationError
 
 from engine import SAMPLE_RATE, InvalidSetting, RequestError, atomic_replace, explain_write_errors
 from engine.checkpoints.hub import resolve
+from engine.messages import misfit
 from training.voice.job import Job, JobFolder, Spoken
 from training.voice.segments import Recognise, check_enough, segments_of
 
@@ -44,10 +46,10 @@ def make_job(
     """
     if len(wish.consent.split()) < 2:
         raise RequestError(NEED_CONSENT)
-    folder = JobFolder(path)
+    folder, job = JobFolder(path), _job(wish)
     if (path / "job.json").exists():
         raise InvalidSetting("There is a training called {name} already.", name=wish.name)
-    model = resolve(wish.model)
+    job = job.model_copy(update={"model": str(resolve(wish.model))})
     found = []
     for segment in segments_of(recordings, recognise):
         found.append(segment)
@@ -70,18 +72,17 @@ def make_job(
                 doubtful=segment.doubtful,
             )
         )
-    folder.write(
-        Job(
-            name=wish.name,
-            model=str(model),
-            language=wish.language,
-            consent=wish.consent,
-            rows=wish.rows,
-            epochs=wish.epochs,
-            device=wish.device,
-            way=wish.way,
-            lines=tuple(lines),
-            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        )
-    )
+    created = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    folder.write(job.model_copy(update={"lines": tuple(lines), "created": created}))
     return folder
+
+
+def _job(wish: Wish) -> Job:
+    """Without lines; what does not fit is refused before recordings are cut."""
+    try:
+        return Job(**vars(wish))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InvalidSetting(
+            "{field}: {problem}.", field=first["loc"][0], problem=misfit(first)
+        ) from error

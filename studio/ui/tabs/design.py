@@ -19,9 +19,11 @@ import numpy as np
 
 from engine import (
     SAMPLE_RATE,
+    SYLLABIC,
     Clone,
     Design,
     InvalidSetting,
+    InvalidText,
     Message,
     Pcm,
     SavedVoice,
@@ -48,6 +50,7 @@ from studio.ui.tabs.voice_form import (
 )
 
 TAKES: Final = 3
+LONGEST: Final = 600  # letters that are said in less than a minute; a syllable's sign counts three
 NONE: Final = "Not made yet"
 FIRST: Final = "Press “Make three takes” first."
 TICK: Final = 0.25  # seconds between looks at the takes; a closed page is noticed by then
@@ -177,6 +180,7 @@ class DesignTab:
     def program(self, name: str, description: str, text: str = PHRASE, seed: int = 0) -> str:
         """Speak one take of a described voice and save it. Returns its id."""
         with told_to_programs():
+            _check_length(text)
             request = SpeechRequest(text, Design(description), seed=seed, live=False)
             pcm = self._studio.engine.submit(request).collect()
             return self._keep(name, "", "", Sketch(description, text, pcm)).id
@@ -192,6 +196,7 @@ class DesignTab:
             raise InvalidSetting(
                 "Describe a voice first, for example: {example}", example=EXAMPLES[0]
             )
+        _check_length(text)
         tries: list[Trying] = []
         try:
             for seed in _seeds():
@@ -216,6 +221,14 @@ class DesignTab:
 
 def _mark(page: gr.Request | None) -> str:
     return (page.session_hash or "") if page else ""
+
+
+def _check_length(text: str) -> None:
+    """A take becomes a reference, which lasts a minute at most."""
+    if len(text) + 2 * len(SYLLABIC.findall(text)) > LONGEST:
+        raise InvalidText(
+            "This is more than a voice can be made from. Write two or three sentences."
+        )
 
 
 def _seeds() -> list[int]:

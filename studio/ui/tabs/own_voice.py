@@ -62,6 +62,9 @@ class OwnVoiceTab:
         try:
             if not files:
                 raise InvalidAudio("Record a voice or drop a file first.")
+            names = [Path(file).name for file in files]
+            if twice := next((each for each in names if names.count(each) > 1), ""):
+                raise InvalidAudio("Two files are called {name}. Rename one.", name=twice)
             wanted = checked_name(self._studio, name)
             wish = Wish(wanted, self._model(), agreed.strip(), language)
             with TemporaryDirectory() as beside:  # each upload has a folder of its own
@@ -110,9 +113,16 @@ class OwnVoiceTab:
     def listed(self, picked: str | None) -> Update:
         """The trainings there are; the picked one stays if it is there."""
         there = self._trainings.list()
-        choices = [(self._trainings.folder(each).read().name, each) for each in there]
+        choices = [(self._name(each), each) for each in there]
         value = picked if picked in there else (there[0] if there else None)
         return gr.update(choices=choices, value=value)
+
+    def _name(self, training: str) -> str:
+        """What it was called; its id where that cannot be read."""
+        try:
+            return self._trainings.folder(training).read().name
+        except TimbreError:
+            return training
 
     def told(self, training: str | None) -> str:
         """How far a training is, as HTML."""
@@ -144,12 +154,13 @@ class OwnVoiceTab:
 
     def hear(self, training: str | None, epoch: str | None, number: int = 0) -> Sound | None:
         """The sound of an epoch's sentence."""
-        if not training or not epoch or not epoch.isdigit():
+        if not epoch or not epoch.isdecimal():
             return None
-        path = self._trainings.folder(training).samples / f"{int(epoch)}-{number}.wav"
-        if not path.is_file():
-            return None
-        return SAMPLE_RATE, as_pcm(load_reference_audio(path).waveform)
+        wanted = f"{int(epoch)}-{number}"
+        for path in self._samples(training):
+            if path.stem == wanted:
+                return SAMPLE_RATE, as_pcm(load_reference_audio(path).waveform)
+        return None
 
     def _samples(self, training: str | None) -> list[Path]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -27,6 +28,8 @@ Update: TypeAlias = Any  # what Gradio takes for a component
 
 SAVED: Final = "is saved. You find it in every list of voices."
 COLOUR: Final = "#4f7cac"
+_HEX: Final = re.compile("#[0-9a-fA-F]{6}")
+_NUMBER: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,30})?")
 # Several people at once, nothing over the page, and no endpoint of its own.
 QUIET: Final[dict[str, Any]] = {
     "concurrency_limit": None,
@@ -111,9 +114,10 @@ def hex_colour(colour: str | None) -> str:
     """`#rrggbb` from what the picker sends, which may be `rgba(…)`; empty where it is neither."""
     text = (colour or "").strip()
     if text.startswith("rgb"):
-        parts = text[text.find("(") + 1 : text.find(")")].split(",")[:3]
-        return "#" + "".join(f"{min(255, max(0, round(float(part)))):02x}" for part in parts)
-    return text if len(text) == 7 and text.startswith("#") else ""
+        found = _NUMBER.findall(text)[:3]
+        levels = [f"{min(255, round(float(level))):02x}" for level in found]
+        text = f"#{''.join(levels)}" if len(levels) == 3 else ""
+    return text if _HEX.fullmatch(text) else ""
 
 
 @contextmanager

@@ -206,8 +206,10 @@ class VoicesTab:
         """Import a second copy."""
         try:
             own = self._studio.library.import_file(_bytes(path))
-        except (TimbreError, OSError):
+        except OSError:  # Gradio has cleaned it away
             return warning(InvalidVoice("Choose a file first.")), "", gr.update(visible=False)
+        except TimbreError as error:
+            return warning(error), "", gr.update(visible=False)
         return f"**{own.name}** {word('is here.')}", "", gr.update(visible=False)
 
     async def speak(self, picked: str | None, phrase: str) -> AsyncIterator[Payload]:

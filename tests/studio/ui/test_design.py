@@ -142,3 +142,11 @@ def test_programs_get_the_id_or_the_reason(studio):
     assert WORDS in studio.library.get(tab.program("Calm", WORDS)).card.made_from
     with pytest.raises(gr.Error, match="already"):
         tab.program("Calm", WORDS)
+
+
+def test_more_than_a_minute_is_refused_before_it_is_made(studio):
+    for text in ("word " * 200, "木" * 300):
+        *_, status = run(DesignTab(studio).sketch(WORDS, text))[-1]
+        assert "two or three sentences" in status
+        with pytest.raises(gr.Error, match="two or three"):
+            DesignTab(studio).program("Ann", WORDS, text)

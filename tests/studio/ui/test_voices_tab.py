@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from engine import Clone, Design, SpeechRequest
+from studio.ui.tabs.voice_form import hex_colour
 from studio.ui.tabs.voices import EMPTY, MAX_FILE, VoicesTab, split_tags
 from tests.support.script_tab_makers import event
 from tests.support.tab_makers import heard, make_studio, some_clone, told
@@ -167,3 +168,24 @@ def test_a_damaged_voice_is_named_and_left_alone(tab, kept, studio):
 
 def test_tags_are_split_and_kept_once():
     assert split_tags(" a, b  c ,,a,") == ("a", "b c")
+
+
+@pytest.mark.parametrize(
+    ("picked", "kept_as"),
+    [
+        ("#4f7cac", "#4f7cac"),
+        ("rgba(79.3, 124, 172, 1)", "#4f7cac"),
+        ("rgb(79 124 172)", "#4f7cac"),
+        ("rgb(999, 0, 0)", "#ff0000"),
+        *((wrong, "") for wrong in ("#zzzzzz", "rgb()", "rgb(nan,1,2)", "rgb(a, b, c)", "red", "")),
+    ],
+)
+def test_a_colour_is_one_or_none(picked, kept_as):
+    assert hex_colour(picked) == kept_as
+
+
+def test_why_a_second_copy_is_refused_is_told(tab, studio, kept, tmp_path):
+    path = tmp_path / "ada.voice.safetensors"
+    path.write_bytes(studio.library.export(kept[0].id))
+    studio.library._most = 3
+    assert "full" in tab.receive_again(str(path))[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -200,3 +201,11 @@ def test_general_texts_are_none_that_are_read() -> None:
     assert judged_texts("english", ENGLISH, 2) == list(ENGLISH[::15])  # all were read
     assert general_texts("auto", ["今天很好"], 3)[0] in general_texts("chinese", [], 99)
     assert general_texts("german", ["Guten Tag.", "Gute Nacht."], 1) == ["Guten Tag."]
+
+
+def test_what_fits_no_job_is_refused_before_recordings_are_read(tmp_path: Path) -> None:
+    nowhere = [tmp_path / "nowhere"]
+    for changes in ({"name": "x" * 81}, {"consent": "she agrees " * 50}, {"epochs": 0}):
+        with pytest.raises(InvalidSetting, match=next(iter(changes))):
+            make_job(tmp_path / "job", replace(WISH, **changes), nowhere)
+    assert not (tmp_path / "job").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -149,3 +150,24 @@ def test_every_label_is_there_in_chinese(studio, trainings):
         return page.config
 
     assert set(shown(asyncio.run(built()))) - i18n.CHINESE.keys() == set()
+
+
+def test_a_copy_of_a_training_beside_it_does_no_harm(tab, trainings, done) -> None:
+    for name in (f"{ID}.bak", "a copy"):
+        shutil.copytree(done.path, done.path.with_name(name))
+    assert trainings.list() == (ID,)
+    assert [value for _, value in tab.listed(None)["choices"]] == [ID]
+    assert not any(trainings._running(each) for each in trainings.list())
+
+
+def test_a_training_that_is_gone_or_damaged_is_no_fault(tab, trainings, done) -> None:
+    assert tab.hear("ffffffffffff", "1") is None
+    assert tab.hear(ID, "²") is None
+    (done.path / "job.json").write_bytes(b"{")
+    assert tab.listed(None)["choices"] == [(ID, ID)]
+
+
+def test_two_recordings_of_one_name_are_told(tab, tmp_path: Path) -> None:
+    files = [tmp_path / folder / "take.wav" for folder in ("a", "b")]
+    status, _ = tab.start([str(each) for each in files], "Ann", "english", "Ann Lee, my own")
+    assert "take.wav" in status
