@@ -37,6 +37,8 @@ class HttpSpeech:
             client = self._held.enter_context(self._connection.client())
             answer = self._held.enter_context(client.stream("POST", PATH, json=self._body))
             self._connection.check(answer)
+            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                raise self._connection.not_timbre(answer.status_code)
             for line in answer.iter_lines():
                 if line.startswith("data: "):
                     yield from self._read_event(json.loads(line[6:]))
@@ -76,12 +78,18 @@ class Server:
         with self.connection.explained_errors(), self.connection.client() as client:
             answer = client.get("/v1/audio/voices")
             self.connection.check(answer)
-        listing = answer.json()
-        for name in listing["presets"]:
-            yield f"{name}\tpreset"
-        for voice in listing["uploaded_voices"]:
-            kind = "design" if voice["kind"] == "design" else "saved"
-            yield f"{voice['name']}\t{kind}\t{voice['speaker_description'] or ''}".rstrip()
+        try:
+            yield from _listed(answer.json())
+        except (ValueError, KeyError, TypeError) as error:
+            raise self.connection.not_timbre(answer.status_code) from error
+
+
+def _listed(listing: Any) -> list[str]:
+    lines = [f"{name}\tpreset" for name in listing["presets"]]
+    for voice in listing["uploaded_voices"]:
+        kind = "design" if voice["kind"] == "design" else "saved"
+        lines.append(f"{voice['name']}\t{kind}\t{voice['speaker_description'] or ''}".rstrip())
+    return lines
 
 
 def _voice_fields(options: SayOptions) -> dict[str, Any]:

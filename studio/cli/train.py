@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from engine import InvalidSetting, Library, TimbreError
 from studio.cli.console import Reporter
@@ -46,8 +47,8 @@ def train(options: TrainOptions, data: Path, library: Library, tell: Reporter) -
         )
     tell.line(status.text)
     if (merged := trainings.folder(training).merged).is_dir():
-        return f"--model {merged} --voice own"
-    return f"--voice '{trainings.keep(training, library).name}'"
+        return f"--model {quote(str(merged))} --voice own"
+    return f"--voice {quote(trainings.keep(training, library).name)}"
 
 
 def _prepared(trainings: VoiceTraining, options: TrainOptions, tell: Reporter) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
 from typer.testing import CliRunner, Result
 
 import app
@@ -27,7 +29,7 @@ from studio.cli.remote import Server
 from studio.cli.say_options import SayOptions
 from studio.cli.speech_output import speak
 from tests.studio.api.conftest import Serve
-from tests.support.serving import wait_until
+from tests.support.serving import serving, wait_until
 
 TEXT = "The train leaves at seven."
 
@@ -282,3 +284,14 @@ def test_an_interrupt_frees_the_servers_slot_and_keeps_what_was_made(
         assert len(heard(out)) > 0
         wait_until(lambda: engine.stats().running == 0)
         assert engine.stats().ended["cancelled"] == 1
+
+
+def test_another_program_that_answers_is_told_from_timbre(tmp_path: Path) -> None:
+    other = FastAPI()
+    page = HTMLResponse("<html>Hello.</html>")
+    other.add_api_route("/{path:path}", lambda: page, methods=["GET", "POST"])
+    with serving(other) as url:
+        for line in (("voices",), ("say", TEXT, "--out", tmp_path / "x.wav")):
+            told = run(*line, "--server", url)
+            assert told.exit_code == app.REFUSED
+            assert "not as a Timbre server does" in told.output
