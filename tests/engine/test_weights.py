@@ -19,6 +19,7 @@ from engine.types import Codes, Pcm
 from engine.worker.loading.model_loader import load_talker, weight_bits
 from engine.worker.loading.weight_loader import empty_network
 from studio.cli.app_context import MINI
+from tests.support.programs import CACHE
 
 TEXT = "The morning train was late again."
 CPU = torch.device("cpu")
@@ -26,7 +27,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module", params=["8bit", "4bit"])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with open_engine([MINI], "cpu", weights=request.param, max_num_seqs=4) as opened:
+    with open_engine([MINI], "cpu", weights=request.param, cache=CACHE, max_num_seqs=4) as opened:
         yield opened
 
 

@@ -60,7 +60,9 @@ class Blocks(NamedTuple):
 
 
 class Prefiller:
-    """Eager prefill; pieces of similar length share a batch, and all of them a step's kernel."""
+    """Eager prefill: all pieces by one kernel, or on a GPU those of similar length in a batch, or
+    one after the other. A product of other sizes sums in another order, so that on a CPU, which
+    gains little by a batch, a prompt would depend on who came in the same step."""
 
     def __init__(self, step: FrameStep, row_metadata: RowMetadata) -> None:
         self._step, self._row_metadata = step, row_metadata
@@ -73,8 +75,10 @@ class Prefiller:
             self._sample_first(pieces, hidden.split([len(piece) for piece in pieces]))
             return
         groups: dict[int, list[PromptPiece]] = {}
-        for piece in pieces:
-            groups.setdefault((len(piece) - 1).bit_length(), []).append(piece)
+        alone = self._step.device.type == "cpu"
+        for number, piece in enumerate(pieces):
+            key = number if alone else (len(piece) - 1).bit_length()
+            groups.setdefault(key, []).append(piece)
         for group in groups.values():
             self._prefill(group)
 

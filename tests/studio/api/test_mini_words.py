@@ -17,6 +17,7 @@ from engine import Library, Pcm, open_engine
 from studio.api import create_api
 from studio.cli.app_context import MINI
 from tests.studio.api.websocket.ws_client import CANCEL, DONE, PATH, config, hear, say, words
+from tests.support.programs import CACHE
 
 TEXTS = (
     "Turn left after the bridge, then follow the river until you see the old mill.",
@@ -31,7 +32,7 @@ VOICE, SEED = "robert", 3  # the recogniser mishears high voices: clara 0.7, rob
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     library = Library(tmp_path_factory.mktemp("heard") / "voices")
     with (
-        open_engine([MINI], device="cpu", max_num_seqs=4) as engine,
+        open_engine([MINI], device="cpu", cache=CACHE, max_num_seqs=4) as engine,
         TestClient(create_api(engine, library)) as client,
     ):
         yield client

@@ -16,6 +16,7 @@ from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
 from tests.support.browser import OpenPage, Server, Tap, play_through
 from tests.support.player_stage import as_heard
+from tests.support.programs import CACHE
 
 LATE = 3000  # ms; some 100 on a machine at rest
 
@@ -29,7 +30,7 @@ def takes(tmp_path_factory: pytest.TempPathFactory) -> Takes:
 def url(browser: Any, takes: Takes, tmp_path_factory: Any) -> Iterator[str]:
     application = fastapi.FastAPI()
     library = Library(tmp_path_factory.mktemp("voices"))
-    with open_engine([MINI], "cpu") as engine:
+    with open_engine([MINI], "cpu", cache=CACHE) as engine:
         mount_page(application, open_studio(engine, library, takes))
         with Server(application) as url:
             yield url

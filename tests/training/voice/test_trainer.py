@@ -22,6 +22,7 @@ from engine.worker.loading.model_loader import load_talker
 from studio.cli.app_context import MINI
 from studio.voices.voice_training import FOLDER, VoiceTraining
 from tests.support.golden_cases import Case, record
+from tests.support.programs import CACHE
 from training.voice import trainer as trainer_module
 from training.voice.adapter import Adapter
 from training.voice.dataset import other_people
@@ -241,7 +242,7 @@ def test_a_trained_voice_is_the_same_alone_and_beside_others(talker: Talker) -> 
     def asked(voice: Clone | Preset) -> SpeechRequest:
         return SpeechRequest("One two.", voice, seed=7, max_frames=12, ignore_end=True)
 
-    with open_engine([MINI], device="cpu", max_num_seqs=4) as engine:
+    with open_engine([MINI], device="cpu", cache=CACHE, max_num_seqs=4) as engine:
         alone = np.concatenate([chunk.codes for chunk in engine.submit(asked(mine))])
         streams = [engine.submit(asked(each)) for each in (Preset("clara"), mine, CASE.voice)]
         together = [np.concatenate([chunk.codes for chunk in stream]) for stream in streams]

@@ -9,6 +9,7 @@ import numpy as np
 from engine import Engine, Preset, SpeechRequest, Voice, open_engine
 from engine.types import SAMPLE_RATE, Waveform
 from studio.cli.app_context import MINI
+from tests.support.programs import CACHE
 
 SAID = "I keep a spare key under the blue flower pot."
 
@@ -20,7 +21,7 @@ def spoken(engine: Engine, text: str, voice: Voice, frames: int | None = None) -
 
 
 def test_a_clone_in_context_begins_in_silence() -> None:
-    with open_engine([str(MINI)], "cpu") as engine:
+    with open_engine([str(MINI)], "cpu", cache=CACHE) as engine:
         recording = spoken(engine, SAID, Preset("june"))
         for cut in (700, 1000, 1600):  # samples; a frame has 1,920
             voice = engine.clone(recording[:-cut], SAID)

@@ -28,6 +28,9 @@ from engine.plan import Admit, AppendText, Prefill, Prompt, ReferencePrompt
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
 from engine.worker.staging import StagingBuffer
+from engine.worker.state.prompts import PromptRows
+from engine.worker.state.row_metadata import RowMetadata
+from engine.worker.talker.prefill import Prefiller, PromptPiece
 from tests.engine.worker.driver import DRAWN, GREEDY
 from tests.engine.worker.fake_graphs import fake_capture
 from tests.support.golden_cases import speech_cases
@@ -295,3 +298,19 @@ def test_an_admission_is_few_operations(talker: Talker, monkeypatch: pytest.Monk
             runner.admit([admit(prompt, 0), admit(prompt, 1)])
             runner.prefill([(row, Prefill(row, 0, len(prompt))) for row in range(2)])
     assert sum(count.names.values()) <= 8, count.names
+
+
+@torch.inference_mode()
+def test_on_a_cpu_a_prompt_shares_no_product_with_those_that_come_with_it(talker: Talker) -> None:
+    """Sums of a batch have another order on some threads: a draw could depend on the company."""
+    step = ModelRunner(talker, IDS, SLOTS, POSITIONS, CPU, torch.float64).step
+    seen: list[tuple[int, ...]] = []
+    run = step.run
+    step.run = lambda x, *rest: seen.append(tuple(x.shape[:2])) or run(x, *rest)  # type: ignore
+    numbers = np.random.default_rng(0)
+    pieces = [
+        PromptPiece(row, PromptRows(talker, numbers.integers(0, 9, (2, size)), (), size, ()), 0, 9)
+        for row, size in enumerate((20, 25, 31))
+    ]
+    Prefiller(step, RowMetadata(SLOTS))(pieces)
+    assert seen == [(1, 9)] * 3
