@@ -177,6 +177,7 @@ def say(
     ] = False,
     blend: Annotated[str, typer.Option(help="Voices and weights: robert:0.7,clara:0.3")] = "",
     spherical: Annotated[bool, typer.Option("--spherical", help="Blend along the sphere.")] = False,
+    mood: Annotated[str, typer.Option(help="A mood and its strength: brighter:0.5")] = "",
     language: Annotated[str, typer.Option()] = "auto",
     seed: Annotated[
         int | None, typer.Option(min=0, help="The same seed gives the same audio.")
@@ -233,6 +234,7 @@ def say(
             consent=consent,
             blend=blend,
             spherical=spherical,
+            mood=mood,
             language=language,
             seed=seed,
             greedy=greedy,
@@ -384,6 +386,34 @@ def train(
         options = TrainOptions(recordings or [], wish, heard, resume)
         kept = run(options, settings.data, context.library(), console)
         console.result(f"Saved. Speak with it: {COMMAND} say {kept} TEXT")
+
+
+@cli.command()
+def mood(
+    verb: Annotated[
+        Literal["learn", "list", "export", "import", "delete"],
+        typer.Argument(help="learn NAME PLAIN MOODY [PLAIN MOODY …], export NAME FILE, …"),
+    ],
+    names: Annotated[list[str] | None, typer.Argument(help="Sound files, or voices.")] = None,
+    words: Annotated[str, typer.Option(help="Other names in texts: gladly happy")] = "",
+    consent: Annotated[
+        bool, typer.Option("--consent", help="Who speaks in the recordings agrees.")
+    ] = False,
+    model: Models = None,
+    device: Device = None,
+    data: Data = None,
+) -> None:
+    """Moods for voices (docs/moods.md)."""
+    with plainly():
+        from studio.cli.app_context import AppContext
+        from studio.cli.moods import MoodCommand, run
+
+        _calm_torch()
+        context = AppContext(read_settings(model=model, device=device, data=data), console)
+        command = MoodCommand(verb, names or (), words.split(), consent)
+        able, library = context.capabilities(), context.library()
+        for line in run(command, library, able, context.engine, console):
+            console.result(line)
 
 
 @cli.command(name="settings")

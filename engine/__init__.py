@@ -66,9 +66,11 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         open_zerogpu,
         read_capabilities,
     )
+    from engine.requests.text_moods import recorded_moods
     from engine.speech_engine import AdmissionHook, SpeechEngine
     from engine.stats import Stats
     from engine.stream import Postprocess, SpeechStream
+    from engine.text.mood_tags import mood_named
     from engine.text.sentences import (
         LANGUAGE_CODES,
         SYLLABIC,
@@ -105,6 +107,8 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
     )
     from engine.voices.blend import format_blend, mix, parse_blend
     from engine.voices.library import Library
+    from engine.voices.mood import MAX_STRENGTH, check_strength, learn_shift, speaker_space
+    from engine.voices.mood_library import MoodLibrary, SavedMood, mood_words
     from engine.voices.routing import Routed, describe, is_native, speaker_names
     from engine.voices.voice_store import DamagedVoice, SavedVoice
 
@@ -113,6 +117,7 @@ __all__ = [
     "FRAME_SAMPLES",
     "FRAME_SECONDS",
     "LANGUAGE_CODES",
+    "MAX_STRENGTH",
     "MINI",
     "PARTIAL_SUFFIX",
     "SAMPLE_RATE",
@@ -142,6 +147,7 @@ __all__ = [
     "Loudspeaker",
     "Message",
     "Mood",
+    "MoodLibrary",
     "Mooded",
     "NameTaken",
     "NotCapable",
@@ -162,6 +168,7 @@ __all__ = [
     "RequestError",
     "Routed",
     "SamplingParams",
+    "SavedMood",
     "SavedVoice",
     "SentenceBuffer",
     "Settings",
@@ -180,6 +187,7 @@ __all__ = [
     "Waveform",
     "add_model",
     "atomic_replace",
+    "check_strength",
     "check_target",
     "checked",
     "cut_text",
@@ -190,12 +198,15 @@ __all__ = [
     "explain_write_errors",
     "format_blend",
     "is_native",
+    "learn_shift",
     "load_profile",
     "load_reference_audio",
     "lower_thread_priority",
     "mark_changed",
     "may_have_gpu",
     "mix",
+    "mood_named",
+    "mood_words",
     "open_cluster",
     "open_engine",
     "open_process",
@@ -204,8 +215,10 @@ __all__ = [
     "parse_blend",
     "profiles",
     "read_capabilities",
+    "recorded_moods",
     "save_sound",
     "speaker_names",
+    "speaker_space",
     "speaking_seconds",
     "split_sentences",
     "spoken_size",

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from itertools import chain, count
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -59,7 +59,11 @@ from engine.voices.voice_store import (
     read_folder,
 )
 
+if TYPE_CHECKING:
+    from engine.voices.mood_library import MoodLibrary
+
 TRASH = ".trash"
+MOODS = ".moods"
 ID_MARK = "#"
 REMEMBERED = 10_000  # voices of all folders, some 10 kB each
 COUNTED = 20  # ids like anna-2 that are tried before one is drawn
@@ -81,8 +85,11 @@ class Library:
         built_in: Path | str | None = None,
         most: int | None = None,
         moods: bool = False,
+        built_in_moods: Path | None = None,
     ) -> None:
-        """`moods`: it holds moods (`mood_library`) and no voices."""
+        """`moods`: it holds moods (`mood_library`) and no voices. `built_in_moods`: a folder of
+        moods that is only read."""
+        self._built_in_moods = built_in_moods
         self._moods = moods
         self._place = folder if callable(folder) else partial(Path, folder)
         self._built_in = Path(built_in) if built_in else None
@@ -94,6 +101,13 @@ class Library:
     @property
     def folder(self) -> Path:
         return self._place()
+
+    @cached_property
+    def moods(self) -> MoodLibrary:
+        """The moods kept beside these voices."""
+        from engine.voices.mood_library import MoodLibrary  # it is made of a Library
+
+        return MoodLibrary(lambda: self.folder / MOODS, self._built_in_moods, self._most)
 
     def save(self, name: str, voice: Storable, **details: Any) -> SavedVoice:
         """Save a voice. `details` are fields of VoiceCard: kind, note, colour, tags, consent …"""
@@ -209,7 +223,8 @@ class Library:
             left = self.folder.glob(f".*{PARTIAL_SUFFIX}")
             for place in (*gone, *(each for each in left if time.time() - _moved(each) > STALE)):
                 shutil.rmtree(place, ignore_errors=True)
-        return len(gone)
+        kept = not self._moods and (self.folder / MOODS).is_dir()
+        return len(gone) + (self.moods.purge(older_than) if kept else 0)
 
     def export(self, voice_id: str) -> bytes:
         """A voice as one file."""

@@ -109,7 +109,7 @@ class MoodLibrary:
         return self._library.purge(older_than)
 
 
-def by_word(moods: Iterable[SavedMood]) -> Mapping[str, Mood]:
+def mood_words(moods: Iterable[SavedMood]) -> Mapping[str, Mood]:
     """Moods by their names and other words, in small letters; a name goes before a word."""
     every = list(moods)
     words = {word.casefold(): each.mood for each in every for word in each.mood.words}

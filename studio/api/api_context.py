@@ -81,6 +81,7 @@ class ApiContext:
             early=manner.early_start,
             spell_out=manner.spell_out,
             model=self.voices.model(manner.model),
+            moods=await self.voices.moods_in(text),
         )
 
     async def submit(self, request: SpeechRequest) -> SpeechStream:

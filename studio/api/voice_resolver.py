@@ -21,7 +21,10 @@ from engine import (
     Design,
     InvalidAudio,
     Library,
+    Mood,
+    Mooded,
     Preset,
+    SavedMood,
     SpeechEngine,
     Voice,
     load_reference_audio,
@@ -51,7 +54,21 @@ class VoiceResolver:
         _check(manner)
         voice = await self._by_kind(manner)
         _check_task(manner.task_type, voice)
-        return voice
+        if not manner.mood.strip():
+            return voice
+        moods = self._choices.moods
+        return await anyio.to_thread.run_sync(
+            moods.put_on, voice, manner.mood, manner.mood_strength
+        )
+
+    async def moods_in(self, text: str) -> Mapping[str, Mood]:
+        """The moods that a text may name, if it has brackets; the library is read in a thread."""
+        if "[" not in text and "(" not in text:
+            return {}
+        return await anyio.to_thread.run_sync(self._choices.moods.in_text, text)
+
+    def moods(self) -> tuple[SavedMood, ...]:
+        return self._choices.moods.list()
 
     def model(self, name: str) -> str | None:
         """A checkpoint's name; None for a name of another service: the voice picks one."""
@@ -206,6 +223,7 @@ def _check(manner: SpeechOptions) -> None:
 
 
 def _check_task(task: str | None, voice: Voice) -> None:
+    voice = voice.voice if isinstance(voice, Mooded) else voice
     kinds = {"CustomVoice": (Preset, Blend), "Base": (Clone, Blend), "VoiceDesign": (Design,)}
     if task and not isinstance(voice, kinds[task]):
         message = f"task_type {task} does not fit this voice. Leave task_type out."

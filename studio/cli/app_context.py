@@ -24,6 +24,7 @@ from studio.settings import StudioSettings
 from studio.voices.transcription import Transcribe, open_transcriber
 
 BUILT_IN_VOICES = ROOT / "presets" / "voices"
+BUILT_IN_MOODS = ROOT / "presets" / "moods"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,10 @@ class AppContext:
 
     def library(self) -> Library:
         return Library(
-            self.settings.data / "voices", BUILT_IN_VOICES, self.settings.api.saved_voices
+            self.settings.data / "voices",
+            BUILT_IN_VOICES,
+            self.settings.api.saved_voices,
+            built_in_moods=BUILT_IN_MOODS,
         )
 
     def shelves(self) -> Library:
@@ -94,7 +98,12 @@ class AppContext:
             return self.library()
         from studio.server.visitors import shelf
 
-        return Library(shelf(settings.data), BUILT_IN_VOICES, settings.guest_voices)
+        return Library(
+            shelf(settings.data),
+            BUILT_IN_VOICES,
+            settings.guest_voices,
+            built_in_moods=BUILT_IN_MOODS,
+        )
 
     def models(self) -> tuple[str, ...]:
         return self.settings.model or (_mini(),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine import (
@@ -24,6 +24,7 @@ from studio.cli.console import Reporter
 from studio.cli.listing import describe_speed
 from studio.cli.say_options import SayOptions, check_options
 from studio.cli.text_feeder import feed
+from studio.voices.moods import split_mood
 from studio.voices.voice_catalog import Choices
 
 
@@ -32,6 +33,8 @@ def check(options: SayOptions, choices: Choices) -> None:
     check_options(options)
     if not options.reference:
         _named(options, choices)
+    elif options.mood:
+        choices.moods.named(split_mood(options.mood)[0])
 
 
 def check_language(language: str, able: Iterable[Capabilities]) -> None:
@@ -67,7 +70,9 @@ class LocalSynthesis:
         """`recording`: the checked reference, if there is one."""
         if slow := describe_speed(self.engine.stats().speed):
             self.tell.line(slow)
-        with self.engine.submit(_request(options, self._voice(options, recording))) as stream:
+        moods = self._choices().moods.in_text(options.text)
+        request = replace(_request(options, self._voice(options, recording)), moods=moods)
+        with self.engine.submit(request) as stream:
             if options.words is not None:
                 feed(options.words, stream.append, stream.close_text, self.tell)
             for notice in stream.notices:
@@ -77,8 +82,12 @@ class LocalSynthesis:
     def _voice(self, options: SayOptions, recording: Recording | None) -> Voice:
         if recording:
             words = recording.continued(options.transcript.strip())
-            return self.engine.clone(recording.waveform, words)
-        return _named(options, Choices(self.engine.capabilities(), self.library))
+            clone = self.engine.clone(recording.waveform, words)
+            return _in_mood(options, clone, self._choices())
+        return _named(options, self._choices())
+
+    def _choices(self) -> Choices:
+        return Choices(self.engine.capabilities(), self.library)
 
 
 @dataclass(frozen=True)
@@ -102,10 +111,18 @@ class LocalSpeech:
 
 
 def _named(options: SayOptions, choices: Choices) -> Voice:
+    return _in_mood(options, _plain(options, choices), choices)
+
+
+def _in_mood(options: SayOptions, voice: Voice, choices: Choices) -> Voice:
+    return choices.moods.put_on(voice, *split_mood(options.mood)) if options.mood else voice
+
+
+def _plain(options: SayOptions, choices: Choices) -> Voice:
     if options.blend:
         return choices.blend(options.blend, "spherical" if options.spherical else "linear")
     if options.voice:
-        return choices.requested(options.voice, options.instruct)
+        return choices.read(options.voice, options.instruct)
     return choices.default(options.instruct)
 
 

@@ -16,6 +16,7 @@ from studio.cli.connection import Connection, ServerError
 from studio.cli.console import Reporter
 from studio.cli.say_options import SayOptions
 from studio.cli.speech_output import Speech
+from studio.voices.moods import split_mood
 
 PATH = "/v1/audio/speech"
 
@@ -94,7 +95,10 @@ def _listed(listing: Any) -> list[str]:
 
 def _voice_fields(options: SayOptions) -> dict[str, Any]:
     """The options except the text in the API's names, without those that were not given."""
+    mood, strength = split_mood(options.mood) if options.mood else ("", None)
     said = {
+        "mood": mood,
+        "mood_strength": strength,
         "response_format": "pcm",
         "voice": options.voice or options.blend,
         "blend_method": "spherical" if options.spherical else "",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import InvalidSetting, check_target
+from studio.voices.moods import split_mood
 from studio.voices.voice_catalog import NO_INSTRUCTION
 
 STANDARD_OUTPUT = Path("-")
@@ -25,6 +26,7 @@ class SayOptions:
     consent: bool = False
     blend: str = ""
     spherical: bool = False
+    mood: str = ""  # glad, or glad:0.5
     language: str = "auto"
     seed: int | None = None
     greedy: bool = False
@@ -53,5 +55,7 @@ def check_options(options: SayOptions) -> None:
         raise InvalidSetting("--transcript tells what is said in a --reference. Add one.")
     if options.instruct.strip() and (options.reference or options.blend):
         raise InvalidSetting(NO_INSTRUCTION)
+    if options.mood:
+        split_mood(options.mood)
     if options.out and not options.piped:
         check_target(options.out)

@@ -15,15 +15,19 @@ from engine import (
     InvalidSetting,
     Library,
     Message,
+    Mood,
+    Mooded,
     NotCapable,
     Preset,
     SavedVoice,
     UnknownVoice,
     Voice,
+    check_strength,
     is_native,
     parse_blend,
 )
 from studio.voices.foreign_names import Traits, foreign_name, stand_in, stand_ins, traits_of
+from studio.voices.moods import Moods
 from studio.voices.speaker_notes import described
 
 MARKS = frozenset("+,:()")  # names with these are written as ids in a blend
@@ -65,6 +69,7 @@ class Choices:
         self._models = capabilities
         self._capabilities = tuple(capabilities.values())
         self._library = library
+        self.moods = Moods(capabilities, library)
 
     def list(self) -> tuple[Choice, ...]:
         """Speakers first, then saved voices that these checkpoints can speak."""
@@ -230,14 +235,32 @@ class Choices:
                 raise
         return self.named(alias, instruct)
 
-    def blend(self, text: str, method: Method = "linear") -> Blend:
-        """A written blend of named voices, those of other services among them."""
-        parts = tuple((self._part(name), weight) for name, weight in parse_blend(text))
-        return Blend(parts, method)
+    def blend(self, text: str, method: Method = "linear") -> Blend | Mooded:
+        """A written blend of named voices, with moods: `anna:2+robert+glad:0.5`."""
+        parts: list[tuple[Preset | Clone, float]] = []
+        moods: list[tuple[Mood, float]] = []
+        for name, weight in parse_blend(text):
+            if mood := self._mood(name):
+                moods.append((mood, check_strength(weight)))
+            else:
+                parts.append((self._part(name), weight))
+        if not parts:
+            raise InvalidSetting("Name a voice for the mood, like anna+glad:0.5.")
+        if not moods:
+            return Blend(tuple(parts), method)
+        alone = parts[0][0] if len(parts) == 1 else None
+        return Mooded(alone or Blend(tuple(parts), method), tuple(moods))
 
     def blend_parts(self, text: str) -> Sequence[str]:
         """The names of the voices that a written blend is made of."""
-        return [self.standing(name) for name, _ in parse_blend(text)]
+        names = [name for name, _ in parse_blend(text) if not self._mood(name)]
+        return [self.standing(name) for name in names]
+
+    def _mood(self, name: str) -> Mood | None:
+        """The mood of this name, where no voice has it."""
+        if self._speaker(name) or self._library.find(name):
+            return None
+        return self.moods.find(name)
 
     def refusal(self, name: str) -> Message:
         """Why this voice follows no instruction; empty if it does."""

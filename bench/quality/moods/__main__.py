@@ -35,6 +35,27 @@ def main() -> None:
         measure.judge(args.folder, texts, moods)
     elif args.verb == "table":
         print("\n".join(measure.table(args.folder, moods)))
+    elif args.out is None:
+        parser.error("keep FOLDER OUT")
+    else:
+        keep(args.folder, args.out, moods)
+
+
+def keep(folder: Path, out: Path, moods: list[str]) -> None:
+    """Write the moods that hold as built-in ones."""
+    from bench.quality.moods import pairs
+    from bench.quality.voice_card.speak import open_model
+    from engine import MoodLibrary, speaker_space
+
+    with open_model("presets/mini", "cpu", measure.AT_ONCE) as engine:
+        (own,) = engine.capabilities().values()
+        learned = pairs.learn_all(engine)
+    library = MoodLibrary(out)
+    for mood, found in learned.items():
+        if measure.verdict(folder, mood.name).kept:
+            note = f"Learned from {found.pairs} pairs of the teacher's voices."
+            space = speaker_space(own)
+            library.save(mood.name, found, space, own.name, mood.words, note=note)
 
 
 def speak(folder: Path, texts: list[str]) -> None:

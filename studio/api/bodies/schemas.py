@@ -20,7 +20,7 @@ from pydantic import (
 )
 from typing_extensions import Self
 
-from engine import SamplingParams, format_blend
+from engine import MAX_STRENGTH, SamplingParams, format_blend
 from studio.api.compat.format_names import read_format
 from studio.api.compat.names import language_name
 from studio.api.compat.references import with_reference
@@ -106,6 +106,8 @@ class SpeechOptions(Body):
         validation_alias=AliasChoices("voice", "speaker", "speaker_id", "voice_id", "reference_id"),
     )
     blend_method: Literal["linear", "spherical"] = "linear"  # for blends
+    mood: Annotated[str, Field(max_length=80)] = ""  # of GET /v1/audio/moods
+    mood_strength: float = Field(1.0, ge=0, le=MAX_STRENGTH)
     instructions: str = Field(
         "",
         max_length=4000,

@@ -59,6 +59,26 @@ async def voices(
     return await anyio.to_thread.run_sync(_listing, context, objects)
 
 
+@router.get("/v1/audio/moods")
+async def moods(context: Shared) -> dict[str, Any]:
+    """The moods that voices can have here; their names are values of `mood` and tags in texts."""
+    listed = await anyio.to_thread.run_sync(context.voices.moods)
+    return {
+        "moods": [
+            {
+                "id": each.id,
+                "name": each.name,
+                "words": list(each.mood.words),
+                "built_in": each.built_in,
+                "note": each.card.note or None,
+                "pairs": each.card.mood.pairs if each.card.mood else None,
+                "spread": each.card.mood.spread if each.card.mood else None,
+            }
+            for each in listed
+        ]
+    }
+
+
 def _listing(context: ApiContext, objects: bool) -> Response:
     listing = context.library.list()
     names = [*context.voices.speakers(), *(saved.card.name for saved in listing), "default"]

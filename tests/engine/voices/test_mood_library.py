@@ -13,7 +13,7 @@ from engine.errors import InvalidVoice, TimbreError
 from engine.types import Clone
 from engine.voices.library import Library
 from engine.voices.mood import learn_shift
-from engine.voices.mood_library import MoodLibrary, by_word
+from engine.voices.mood_library import MoodLibrary, mood_words
 
 SHIFT = learn_shift([(np.ones(8, np.float32), np.arange(8, dtype=np.float32))])
 
@@ -32,7 +32,7 @@ def test_a_mood_is_kept_exported_and_imported(moods: MoodLibrary, tmp_path: Path
     np.testing.assert_array_equal(back.mood.shift, SHIFT.shift)
     assert back.mood.space == "1b7-8"
     assert back.card.mood == saved.card.mood
-    assert by_word(other.list())["happy"].name == "glad"
+    assert mood_words(other.list())["happy"].name == "glad"
     assert other.import_file(moods.export(saved.id)).name == "glad 2"
     assert other.fitting(["0b6-1024"]) == ()
     assert len(other.fitting(["1b7-8"])) == 2

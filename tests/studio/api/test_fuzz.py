@@ -39,6 +39,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "model": st.sampled_from(["fake", "Qwen/fake", "tts-1", "", "none", "/"]),
     "voice": NAMES | st.builds(lambda name: {"id": name}, NAMES),
     "blend_method": st.sampled_from(["linear", "spherical", "other"]),
+    "mood": st.sampled_from(["", "glad", "x" * 90]),
+    "mood_strength": st.one_of(st.floats(-1, 2), st.just(0.5)),
     "instructions": TEXT,
     "response_format": st.sampled_from([*MEDIA_TYPES, "ogg"]),
     "sample_rate": st.sampled_from([8000, 16000, 44100, 12345, -1]),

@@ -1,0 +1,98 @@
+"""`mood`: learn, list, export, import and delete moods of this machine's library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from engine import (
+    Capabilities,
+    InvalidSetting,
+    Library,
+    SavedMood,
+    SpeechEngine,
+    UnknownVoice,
+    write_atomic,
+)
+from studio.cli.console import Reporter
+from studio.voices.moods import Moods, learn
+from studio.voices.voice_catalog import Choices
+
+LARGEST: Final = 1 << 20  # bytes of a file
+
+
+@dataclass(frozen=True)
+class MoodCommand:
+    """`names`: of `learn` a name and then pairs, plain and moody; of `export` a mood and a file."""
+
+    verb: str
+    names: Sequence[str] = ()
+    words: Sequence[str] = field(default_factory=tuple)
+    consent: bool = False
+
+
+def run(
+    command: MoodCommand,
+    library: Library,
+    capabilities: Mapping[str, Capabilities],
+    open_: Callable[[], SpeechEngine],
+    tell: Reporter,
+) -> list[str]:
+    """Do it; returns lines for the user."""
+    names = command.names
+    if command.verb == "list":
+        return [_line(each) for each in Moods(capabilities, library).list()]
+    if command.verb == "learn":
+        if len(names) < 3 or len(names) % 2 == 0:
+            raise InvalidSetting(
+                "Give a name, then pairs: mood learn glad PLAIN GLAD [PLAIN GLAD …]; each is a "
+                "sound file or a voice's name."
+            )
+        pairs = list(zip(names[1::2], names[2::2], strict=True))
+        with open_() as engine:
+            find = Choices(engine.capabilities(), library).read
+            kept = learn(engine, library, names[0], pairs, find, command.words, command.consent)
+        return [_line(kept)]
+    if command.verb == "export":
+        name, target = _two(names)
+        write_atomic(target, library.moods.export(_found(library, name).id))
+        return [f"{target}"]
+    if command.verb == "import":
+        return [_line(library.moods.import_file(_read(Path(each)))) for each in names]
+    gone = [_found(library, each) for each in names]
+    for each in gone:
+        library.moods.delete(each.id)
+    return [f"{each.name} is in the trash." for each in gone]
+
+
+def _line(mood: SavedMood) -> str:
+    own = mood.card.mood
+    learned = ""
+    if own and own.pairs > 1:
+        learned = f"{own.pairs} pairs, agreement {own.agreement:.2f}, spread {own.spread:.2f}"
+    elif own:
+        learned = "1 pair"
+    space = mood.mood.space or "any model"
+    return "\t".join((mood.name, space, learned, " ".join(mood.mood.words))).rstrip()
+
+
+def _found(library: Library, name: str) -> SavedMood:
+    if (found := library.moods.find(name)) is None:
+        raise UnknownVoice("No mood is called '{name}'.", name=name[:80])
+    return found
+
+
+def _two(names: Sequence[str]) -> tuple[str, Path]:
+    if len(names) != 2:
+        raise InvalidSetting("Give a mood and a file: mood export glad glad.safetensors")
+    return names[0], Path(names[1])
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(LARGEST + 1)
+    except OSError as error:
+        raise InvalidSetting("There is no file {path} that can be read.", path=path) from error
