@@ -22,8 +22,10 @@ from studio.api.metrics import Metrics
 from studio.api.rates import Rates
 from studio.api.single_flight import SingleFlight
 from studio.api.voice_resolver import VoiceResolver
+from studio.ranged_response import RecentSounds
 from studio.settings import ApiSettings
 
+PREVIEWS: Final = 16 << 20  # bytes of those that were heard last
 LONG_TEXT: Final = 4_000  # characters, which are split and turned into ids in 10 ms
 
 Result = TypeVar("Result")
@@ -63,6 +65,7 @@ class ApiContext:
     voices: VoiceResolver
     sockets: Places
     stats: SingleFlight[Stats] = field(default_factory=SingleFlight)
+    previews: RecentSounds = field(default_factory=lambda: RecentSounds(PREVIEWS))
     exposition: SingleFlight[bytes] = field(default_factory=SingleFlight)  # of the metrics
 
     async def request(self, manner: SpeechOptions, text: str, live: bool = True) -> SpeechRequest:

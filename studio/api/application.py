@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine import Library, SpeechEngine, TimbreError
@@ -18,14 +18,22 @@ from studio.api.auth import AuthGate, ForPaths
 from studio.api.compat import captioned_speech, elevenlabs
 from studio.api.compat.request_labels import RequestLabels
 from studio.api.errors import ApiError, explain
+from studio.api.methods import METHODS, UNKNOWN, Head, allowed_methods, refuse_method
 from studio.api.metrics import Metrics
+from studio.api.openapi import describe
 from studio.api.rates import Rates
 from studio.api.responses.paced_bodies import PacedBodies
 from studio.api.routes import speech, status, voices
 from studio.settings import ApiSettings
 
-OURS = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/health", "/ready")
-GUARDED = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics")
+GUARDED = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/openapi.json")
+OURS = (*GUARDED, "/health", "/ready")
+# Headers of answers that scripts of other sites' pages may read.
+EXPOSED = (
+    *("X-Seed", "X-Finish-Reason", "X-Request-Id", "X-Ignored-Fields", "X-Warnings"),
+    *("Retry-After", "ETag", "Content-Range", "Accept-Ranges"),
+    *(f"X-RateLimit-{each}-Requests" for each in ("Limit", "Remaining", "Reset")),
+)
 
 
 def create_api(
@@ -39,11 +47,15 @@ def create_api(
     `rates` None: this process counts alone.
     """
     settings = settings or ApiSettings()
-    api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
+    api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url=None)
+    api.openapi = partial(describe, api)  # type: ignore[method-assign]
     api.state.context = build_context(engine, library, settings, rates)
     for routes in (speech, voices, status, elevenlabs, captioned_speech):
         api.include_router(routes.router)
-    api.add_api_route("/v1/{path:path}", _unknown, methods=_METHODS, include_in_schema=False)
+    for path in ("/v1/openapi.json", "/openapi.json"):
+        api.add_api_route(path, _openapi, include_in_schema=False)
+    for pattern in ("/v1/{path:path}", "/v2/voices{path:path}", "/dev/{path:path}"):
+        api.add_api_route(pattern, _unknown, methods=_ALL, include_in_schema=False, name=UNKNOWN)
     # Bound here, since the state of a request that passed through the page is Gradio's.
     refuse = partial(_refuse, api.state.context.metrics)
     known = (ApiError, TimbreError, RequestValidationError, HTTPException, ClientDisconnect)
@@ -54,21 +66,21 @@ def create_api(
     api.add_middleware(
         CORSMiddleware,
         allow_origins=settings.origins,
-        allow_methods=_METHODS,
+        allow_methods=METHODS,
         allow_headers=["*"],
-        expose_headers=["X-Seed", "X-Finish-Reason", "X-Request-Id", "Retry-After"],
+        expose_headers=EXPOSED,
     )
     return api
 
 
-_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_ALL = [*METHODS, "OPTIONS", "TRACE"]
 
 
 class _Doors:
     """The AuthGate and PacedBodies for the API's paths; other paths pass without them."""
 
     def __init__(self, app: ASGIApp, context: ApiContext) -> None:
-        paced = PacedBodies(app, context.settings.stall_timeout)
+        paced = Head(PacedBodies(app, context.settings.stall_timeout))
         gate = AuthGate(paced, context.settings, context.rates, context.metrics.refuse)
         self._app = ForPaths(app, RequestLabels(ForPaths(paced, gate, GUARDED)), OURS)
 
@@ -76,9 +88,17 @@ class _Doors:
         await self._app(scope, receive, send)
 
 
-async def _unknown(path: str, request: Request) -> None:
-    said = f"There is no {request.method} /v1/{path[:200]}. docs/api.md lists what there is."
-    raise ApiError(404, said, "not_found")
+async def _openapi(request: Request) -> JSONResponse:
+    api: FastAPI = request.app
+    return JSONResponse(api.openapi())
+
+
+async def _unknown(path: str, request: Request) -> Response:
+    """Any other method of a path, and any other path."""
+    allowed = allowed_methods(request.app, request.scope)
+    if request.method == "OPTIONS" and allowed:
+        return Response(status_code=204, headers={"Allow": ", ".join(allowed)})
+    raise refuse_method(request.method, request.url.path, allowed)
 
 
 async def _refuse(metrics: Metrics, request: Request, error: Exception) -> Response:

@@ -6,6 +6,7 @@ Pure ASGI, so that there is no cost per chunk of a response. Knows no routes.
 from __future__ import annotations
 
 import hmac
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -15,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.api.compat.request_labels import LIMITS
 from studio.api.errors import ApiError
 from studio.api.rates import Rates, address_of
 from studio.settings import ApiSettings
@@ -85,7 +87,10 @@ class AuthGate:
         headers = Headers(scope=scope)
         scope[IDENTITY] = self._identity(_as_written(key_of(headers)), address_of(scope))
         if scope["path"] != "/metrics":
-            self._rates.take(scope[IDENTITY])
+            try:
+                self._rates.take(scope[IDENTITY])
+            finally:
+                scope[LIMITS] = _limits(self._rates.left(scope[IDENTITY]))
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._limit:
             raise ApiError(413, self._too_large, "too_large")
@@ -126,6 +131,19 @@ class AuthGate:
             return message
 
         return counted
+
+
+def _limits(left: tuple[int, int, float] | None) -> dict[str, str]:
+    """As OpenAI names them; none without limits."""
+    if left is None:
+        return {}
+    amount, remaining, seconds = left
+    reset = f"{max(0, math.ceil(seconds))}s" if remaining < amount else "0s"
+    return {
+        "x-ratelimit-limit-requests": str(amount),
+        "x-ratelimit-remaining-requests": str(max(0, remaining)),
+        "x-ratelimit-reset-requests": reset,
+    }
 
 
 class ForPaths:

@@ -49,6 +49,16 @@ class Rates:
         for item, kind, who in due:
             self._limiter.hit(item, kind, who, cost=cost)
 
+    def left(self, identity: dict[str, str]) -> tuple[int, int, float] | None:
+        """Requests that may be sent in a window, those that are left, and seconds until there is
+        one more; of the limit with the least left. None without limits."""
+        found = []
+        for kind, who in identity.items():
+            for item in self._rates[kind]:
+                stats = self._limiter.get_window_stats(item, kind, who)
+                found.append((item.amount, stats.remaining, stats.reset_time - time.time()))
+        return min(found, key=lambda own: own[1], default=None)
+
     def take_bytes(self, address: str, count: int) -> None:
         """Count what an address sends to the page; files are kept for an hour. Raises ApiError."""
         self._heed_clock()

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import IO, Annotated, Literal, TypeAlias, get_args
 from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from engine import RequestError
+from studio.ranged_response import RecentSounds, ranged_response
 from studio.takes.take_store import Take, Takes
 
 Kind: TypeAlias = Literal["wav", "mp3", "ogg", "flac"]
@@ -26,6 +27,7 @@ PATH = "timbre/takes"
 MOST = 200  # takes in a .zip
 LONGEST = 3600.0  # seconds of them together: 173 MB
 PIECE = 1 << 20  # bytes
+KEPT = 32 << 20  # bytes of files that were downloaded last
 _MEDIA = {"wav": "audio/wav", "mp3": "audio/mpeg", "ogg": "audio/ogg", "flac": "audio/flac"}
 
 
@@ -36,16 +38,19 @@ def link(number: str, kind: Kind) -> str:
 
 def router(takes: Takes) -> APIRouter:
     """`GET timbre/takes/{id}.{kind}`, and `.pcm` for the page's player: PCM16, 24 kHz, mono."""
-    routes = APIRouter()
+    routes, recent = APIRouter(), RecentSounds(KEPT)
 
     @routes.get(f"/{PATH}/{{number}}.pcm", include_in_schema=False)
-    def samples(number: str, start: int = Query(0, alias="from", ge=0)) -> Response:
+    def samples(
+        request: Request, number: str, start: int = Query(0, alias="from", ge=0)
+    ) -> Response:
         try:
             pcm = takes.pcm(takes.get(number).id)
         except RequestError as error:
             raise HTTPException(404, str(error)) from error
         content = pcm[start:].astype("<i2", copy=False).tobytes()
-        return Response(content, media_type="audio/pcm", headers={"Cache-Control": "private"})
+        headers = {"Cache-Control": "private"}
+        return ranged_response(request, content, "audio/pcm", headers=headers)
 
     @routes.get(f"/{PATH}.zip", include_in_schema=False)
     def several(number: Annotated[list[str], Query(alias="id", max_length=MOST)]) -> Response:
@@ -61,14 +66,16 @@ def router(takes: Takes) -> APIRouter:
         return StreamingResponse(_pieces(packed), media_type="application/zip", headers=headers)
 
     @routes.get(f"/{PATH}/{{number}}.{{kind}}", include_in_schema=False)
-    def download(number: str, kind: Kind) -> Response:  # not async: FastAPI runs it in a thread
+    def download(request: Request, number: str, kind: Kind) -> Response:
+        # not async: FastAPI runs it in a thread
         try:
-            content = _encoded(takes, number, kind)
+            content = _encoded(takes, number, kind, recent)
         except RequestError as error:
             raise HTTPException(404, str(error)) from error
         name = quote(f"{file_name(takes.get(number))}.{kind}")
         named = f"attachment; filename=\"timbre-{number}.{kind}\"; filename*=UTF-8''{name}"
-        return Response(content, media_type=_MEDIA[kind], headers={"Content-Disposition": named})
+        headers = {"Content-Disposition": named, "Cache-Control": "private, no-cache"}
+        return ranged_response(request, content, _MEDIA[kind], headers=headers)
 
     return routes
 
@@ -106,7 +113,12 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
             yield piece
 
 
-def _encoded(takes: Takes, number: str, kind: Kind) -> bytes:
+def _encoded(takes: Takes, number: str, kind: Kind, recent: RecentSounds) -> bytes:
+    """Kept for a while, since encoders do not make the same file twice."""
     take = takes.get(number)
-    with tempfile.TemporaryDirectory() as folder:
-        return takes.export(take.id, Path(folder) / f"take.{kind}").read_bytes()
+    content = recent.get((take.id, kind))
+    if content is None:
+        with tempfile.TemporaryDirectory() as folder:
+            content = takes.export(take.id, Path(folder) / f"take.{kind}").read_bytes()
+        recent.add((take.id, kind), content)
+    return content

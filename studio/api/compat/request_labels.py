@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+LIMITS = "timbre.limits"  # in the scope: headers that say how often the client may ask
 _SAFE = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 _MOST = 20  # names in one header
 _LONGEST = 300  # characters of a warning
@@ -54,6 +55,7 @@ class RequestLabels:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = identity
+                headers.update(scope.get(LIMITS, {}))
                 if names:
                     headers["x-ignored-fields"] = ", ".join(filter(_SAFE.fullmatch, names))
                 if warnings:

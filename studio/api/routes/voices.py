@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -12,16 +14,17 @@ from fastapi import APIRouter, Request
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response
 
-from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest
+from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, Voice
 from studio.api.api_context import ApiContext, Shared
 from studio.api.bodies.forms import Form, read_form
 from studio.api.bodies.json_body import BoundedJson, check_separators
 from studio.api.bodies.schemas import BlendBody, Numbers
 from studio.api.errors import ApiError
-from studio.api.responses.audio_output import Output
+from studio.api.responses.audio_output import Output, render
 from studio.api.responses.disconnect import cancel_on_disconnect
-from studio.api.responses.streaming_response import Answer, Delivery
+from studio.api.responses.streaming_response import whole
 from studio.api.voice_resolver import NO_NAMES
+from studio.ranged_response import etag_of, is_known, ranged_response, unchanged
 from studio.voices.consent import blend_consent, is_consent
 
 router = APIRouter(tags=["voices"], route_class=BoundedJson)
@@ -126,13 +129,45 @@ async def delete(name: str, context: Shared) -> dict[str, Any]:
 
 
 @router.get("/v1/audio/voices/{name}/preview", response_class=Response)
-async def preview(name: str, context: Shared) -> Any:
+async def preview(name: str, context: Shared, request: Request) -> Any:
     """A fixed sentence in this voice as WAV, always the same."""
     voice = await anyio.to_thread.run_sync(context.voices.named, name)
     seed = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], "big")
+    models = tuple(own.digest for own in context.engine.capabilities().values())
+    made_by = (models, repr(context.engine.settings), seed, PREVIEW)
+    tag = etag_of(*_identity((voice, made_by)))
+    if is_known(request, tag):
+        return unchanged(tag)
+    sound = context.previews.get(tag)
+    if sound is None:
+        sound = await _spoken_preview(voice, seed, context, request)
+        context.previews.add(tag, sound)
+    return ranged_response(request, sound, "audio/wav", tag, {"X-Seed": str(seed)})
+
+
+async def _spoken_preview(voice: Voice, seed: int, context: ApiContext, request: Request) -> bytes:
     watch = context.metrics.watch("whole", "wav")
     stream = await context.submit(SpeechRequest(PREVIEW, voice, seed=seed, live=False))
-    return Answer(stream, Delivery("whole", Output("wav")), watch)
+    async with stream:
+        try:
+            pcm = await cancel_on_disconnect(request, whole(stream))
+        finally:
+            watch.end(stream.end)
+    return await anyio.to_thread.run_sync(render, pcm, Output("wav"))
+
+
+def _identity(value: Any) -> Iterator[bytes]:
+    """All that a voice consists of."""
+    if isinstance(value, np.ndarray):
+        yield from (repr(value.shape).encode(), value.tobytes())
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _identity(each)
+    elif is_dataclass(value):
+        yield type(value).__name__.encode()
+        yield from _identity(tuple(getattr(value, own.name) for own in fields(value)))
+    else:
+        yield repr(value).encode()
 
 
 @router.post("/v1/audio/embeddings")

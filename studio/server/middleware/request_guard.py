@@ -61,8 +61,9 @@ class RequestGuard:
     def _check(self, scope: Scope) -> None:
         """Raises ApiError."""
         headers = Headers(scope=scope)
-        host, origin = headers.get("host", ""), headers.get("origin")
-        if not self._is_ours(host):
+        host, origin = headers.get("host"), headers.get("origin")
+        # Programs that speak HTTP/1.0 name none. Browsers always do, and only they can be misled.
+        if host is not None and not self._is_ours(host):
             raise ApiError(
                 421,
                 f"This server does not answer to the name '{host[:200]}'. "
@@ -77,7 +78,7 @@ class RequestGuard:
         if not {"*", origin}.isdisjoint(self._origins):
             return
         changes = leaves or scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
-        if changes and not same_origin(origin, host):
+        if changes and not same_origin(origin, host or ""):
             raise _foreign(origin[:200])
 
     def _is_ours(self, host: str) -> bool:

@@ -203,7 +203,7 @@ def test_a_lone_surrogate_is_refused_readably(client: TestClient) -> None:
 
 def test_unknown_paths_answer_in_the_same_shape(client: TestClient) -> None:
     assert client.post("/v1/chat/completions", json={}).json()["error"]["code"] == "not_found"
-    assert client.get("/v1/audio/speech").status_code == 404
+    assert client.get("/v1/audio/speech").status_code == 405
 
 
 def test_openais_voices_stand_for_speakers(client: TestClient) -> None:

@@ -18,7 +18,7 @@ from tests.support.programs import visited
 PLACE = r"\{[^}]*\}"  # in a route's template
 # What Gradio serves and this page does not use. A new version's new route is neither open nor here.
 CLOSED = {
-    "/openapi.json", "/monitoring", "/monitoring/summary", "/monitoring/{key}",
+    "/monitoring", "/monitoring/summary", "/monitoring/{key}",
     "/gradio_api/deep_link", "/gradio_api/dev/reload", "/gradio_api/runs/", "/gradio_api/runs",
     "/gradio_api/custom_component/{id}/{environment}/{type}/{file_name}",
     "/gradio_api/proxy={url_path:path}",
@@ -46,6 +46,8 @@ def test_every_route_of_the_installed_gradio_is_decided(seen: dict[str, Any]) ->
     undecided = set()
     for method, template in seen["routes"]:
         path = re.sub(PLACE, "x", template)
+        if path.startswith(OURS):  # the API answers before Gradio
+            continue
         is_open = any(route.matches(method, path) for route in OPEN)
         if is_open == (template in CLOSED):
             undecided.add((method, template))

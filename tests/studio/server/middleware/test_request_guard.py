@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from studio.api import ApiSettings, create_api
 from studio.server.middleware.request_guard import RequestGuard, same_origin
 from studio.server.public_server import protect
 from studio.settings import StudioSettings
+from tests.support.serving import serving
 
 BODY = {"input": "Hello there.", "response_format": "pcm"}
 SOCKET = "/v1/audio/speech/stream"
@@ -64,6 +66,20 @@ def test_only_known_names_are_answered(
     assert answer.status_code == status
     if status != 200:
         assert "TIMBRE_HOSTS" in answer.json()["error"]["message"]
+
+
+def test_a_program_that_names_no_host_is_answered(engine: FakeEngine, library: Library) -> None:
+    """As HTTP/1.0 allows; no browser leaves it out."""
+    own = StudioSettings()
+    application = create_api(engine, library, own.api)
+    protect(application, engine, own)
+    with serving(application) as url:
+        where = url.removeprefix("http://").split(":")
+        with socket.create_connection((where[0], int(where[1])), 20) as line:
+            line.sendall(b"GET /v1/models HTTP/1.0\r\n\r\n")
+            answer = line.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 200"), answer[:200]
+    assert b"tts-1" in answer
 
 
 @pytest.mark.parametrize(

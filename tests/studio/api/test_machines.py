@@ -1,0 +1,160 @@
+"""What programs find by themselves: methods, headers, parts of sounds, and the OpenAPI document."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import pytest
+import soundfile
+from fastapi.testclient import TestClient
+
+from engine import Engine, Library
+from studio.api import ApiSettings, create_api
+from studio.api.openapi import OPEN_PATHS, SPOKEN, STATUSES
+from studio.api.responses.encoding import MEDIA_TYPES
+
+PATH = "/v1/audio/speech"
+PREVIEW = "/v1/audio/voices/ryan/preview"
+BODY = {"input": "Hello there.", "response_format": "pcm"}
+
+
+def document(client: TestClient) -> dict[str, Any]:
+    told: dict[str, Any] = client.get("/openapi.json").json()
+    return told
+
+
+def paths_of(client: TestClient) -> list[tuple[str, set[str]]]:
+    told = document(client)["paths"].items()
+    return [(re.sub("{.*?}", "ryan", path), {each.upper() for each in of}) for path, of in told]
+
+
+def test_every_path_says_which_methods_it_has(client: TestClient) -> None:
+    every = {"GET", "POST", "PUT", "PATCH", "DELETE"}
+    assert len(paths_of(client)) >= 15
+    for path, has in paths_of(client):
+        for method in every - has:
+            if (method, path) == ("DELETE", "/v1/audio/voices/blend"):
+                continue  # a voice of that name
+            answer = client.request(method, path)
+            assert answer.status_code == 405, (method, path)
+            assert answer.json()["error"]["code"] == "method_not_allowed"
+            allowed = set(answer.headers["allow"].split(", "))
+            assert has <= allowed
+            assert method not in allowed
+        assert client.options(path).status_code in (204, 405)
+    assert client.get("/v1/nothing").status_code == 404
+    assert client.get("/v2/voices/nothing").json()["error"]["code"] == "not_found"
+
+
+def test_head_is_get_without_its_body(client: TestClient) -> None:
+    for path, has in paths_of(client):
+        answer = client.head(path)
+        assert answer.content == b""
+        if "GET" in has:
+            asked = client.get(path)
+            assert answer.status_code == asked.status_code, path
+            assert answer.headers["content-type"] == asked.headers["content-type"]
+            if path != "/metrics":  # it counts what is asked
+                assert answer.headers["content-length"] == asked.headers["content-length"], path
+        else:
+            assert answer.status_code == 405, path
+
+
+def test_a_preview_may_be_asked_for_in_parts(client: TestClient, engine: Engine) -> None:
+    whole = client.get(PREVIEW)
+    steps = engine.stats().steps
+    tag, length = whole.headers["etag"], len(whole.content)
+    assert soundfile.info(io.BytesIO(whole.content)).duration > 0
+    assert whole.headers["accept-ranges"] == "bytes"
+    for asked, first, last in (
+        ("bytes=0-99", 0, 100),
+        ("bytes=100-", 100, length),
+        ("bytes=-50", length - 50, length),
+        (f"bytes=10-{length + 5}", 10, length),
+    ):
+        part = client.get(PREVIEW, headers={"range": asked})
+        assert part.status_code == 206
+        assert part.content == whole.content[first:last]
+        assert part.headers["content-range"] == f"bytes {first}-{last - 1}/{length}"
+        assert part.headers["etag"] == tag
+    for asked in ("bytes=5-2", "bytes=0-1,5-9", "lines=0-1", "bytes=-"):
+        assert client.get(PREVIEW, headers={"range": asked}).content == whole.content
+    beyond = client.get(PREVIEW, headers={"range": f"bytes={length}-"})
+    assert (beyond.status_code, beyond.headers["content-range"]) == (416, f"bytes */{length}")
+    other = {"range": "bytes=0-9", "if-range": '"another"'}
+    assert client.get(PREVIEW, headers=other).content == whole.content
+    for known in (tag, f"W/{tag}", f'"x", {tag}', "*"):
+        again = client.get(PREVIEW, headers={"if-none-match": known})
+        assert (again.status_code, again.content) == (304, b"")
+    assert client.get(PREVIEW, headers={"if-none-match": '"x"'}).status_code == 200
+    assert client.get(PREVIEW.replace("ryan", "vivian")).headers["etag"] != tag
+    assert client.get(PREVIEW.replace("ryan", "vivian")).content != whole.content
+    assert engine.stats().steps > steps  # vivian's, once
+    spoken = engine.stats().steps
+    assert client.get(PREVIEW).content == whole.content
+    assert engine.stats().steps == spoken  # not spoken again
+
+
+def test_rates_are_told_with_every_answer(engine: Engine, library: Library) -> None:
+    client = TestClient(create_api(engine, library, ApiSettings(address_rate="3/minute")))
+    seen = [client.get("/v1/models") for _ in range(4)]
+    assert [each.status_code for each in seen] == [200, 200, 200, 429]
+    assert [each.headers["x-ratelimit-remaining-requests"] for each in seen] == list("2100")
+    for answer in seen:
+        assert answer.headers["x-ratelimit-limit-requests"] == "3"
+        assert re.fullmatch(r"\d+s", answer.headers["x-ratelimit-reset-requests"])
+    free = TestClient(create_api(engine, library))
+    assert "x-ratelimit-limit-requests" not in free.get("/v1/models").headers
+
+
+def test_scripts_of_other_pages_may_read_what_was_ignored(engine: Engine, library: Library) -> None:
+    settings = ApiSettings(origins=("https://page.example",))
+    client = TestClient(create_api(engine, library, settings))
+    answer = client.post(PATH, json={**BODY, "user": 1}, headers={"origin": "https://page.example"})
+    assert answer.headers["x-ignored-fields"] == "user"
+    exposed = answer.headers["access-control-expose-headers"].lower().split(", ")
+    assert {"x-ignored-fields", "x-warnings", "x-seed", "etag", "retry-after"} <= set(exposed)
+
+
+def test_the_document_tells_sounds_errors_keys_and_forms(client: TestClient) -> None:
+    told = document(client)
+    assert client.get("/v1/openapi.json").json() == told
+    assert set(told["components"]["securitySchemes"]) == {"bearer", "xi-api-key"}
+    error = {"$ref": "#/components/schemas/Error"}
+    for path, operations in told["paths"].items():
+        for method, operation in operations.items():
+            for status in STATUSES:
+                if (path, status) in (("/health", 503), ("/ready", 503)):
+                    continue
+                content = operation["responses"][str(status)]["content"]
+                assert content["application/json"]["schema"] == error, (path, status)
+            assert ("security" in operation) == (path not in OPEN_PATHS)
+            ok = operation["responses"]["200"]["content"]
+            assert ok
+            if (path, method) in SPOKEN:
+                assert "audio/wav" in ok
+                assert all(of["schema"]["format"] == "binary" for of in ok.values())
+    speech = told["paths"][PATH]["post"]["responses"]["200"]["content"]
+    assert {*MEDIA_TYPES.values(), "text/event-stream"} <= set(speech)
+    form = told["paths"]["/v1/audio/voices"]["post"]["requestBody"]["content"]
+    assert form["multipart/form-data"]["schema"]["properties"]["audio"]["format"] == "binary"
+    assert "422" in told["paths"][PATH]["post"]["responses"]
+    assert "HTTPValidationError" not in str(told)
+
+
+def test_the_document_needs_a_key_where_all_else_does(engine: Engine, library: Library) -> None:
+    client = TestClient(create_api(engine, library, ApiSettings(keys=("secret",))))
+    for path in ("/openapi.json", "/v1/openapi.json"):
+        assert client.get(path).status_code == 401
+        assert client.get(path, headers={"authorization": "Bearer secret"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v2/voices", "/openapi.json", "/v1/x/y"])
+def test_answers_of_other_methods_count_for_keys_too(
+    engine: Engine, library: Library, path: str
+) -> None:
+    client = TestClient(create_api(engine, library, ApiSettings(keys=("secret",))))
+    for method in ("HEAD", "PATCH", "DELETE", "OPTIONS"):
+        assert client.request(method, path).status_code == 401, method
