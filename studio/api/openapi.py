@@ -117,8 +117,8 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     if path not in OPEN_PATHS:
         operation["security"] = [{}, *({name: []} for name in KEYS)]  # {}: servers without keys
     if path == "/metrics":
-        text = {"text/plain": {"schema": {"type": "string"}}}
-        responses["200"] = {"description": "Prometheus' format", "content": text}
+        plain = {"text/plain": {"schema": {"type": "string"}}}
+        responses["200"] = {"description": "Prometheus' format", "content": plain}
     if kinds := SPOKEN.get((path, method)):
         content = {kind: {"schema": BINARY} for kind in (*kinds, BYTES)}
         responses["200"] = {"description": "The audio", "content": content}
