@@ -37,7 +37,7 @@ Models = Annotated[
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1, mps, xpu")]
 Dtype = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
 Weights = Annotated[str | None, typer.Option(help="On CPUs: auto, full, 8bit or 4bit.")]
-Profile = Annotated[str | None, typer.Option(help="latency, balanced, throughput or cpu.")]
+Profile = Annotated[str | None, typer.Option(help="latency, throughput or cpu.")]
 Data = Annotated[Path | None, typer.Option(help="Where saved voices are kept.")]
 Server = Annotated[str | None, typer.Option(help="Use this Timbre server: http://HOST:PORT")]
 Key = Annotated[str | None, typer.Option(help="An API key for that server.")]
@@ -445,24 +445,23 @@ def _environment() -> type[StudioSettings]:
 
 def read_settings(**arguments: Any) -> StudioSettings:
     """Settings from arguments and environment. Raises InvalidSetting."""
-    from pydantic_settings import SettingsError
-
     from engine import InvalidSetting, checked
     from studio.server import hf_space
-    from studio.settings import advice, names
+    from studio.settings import advice, fixed, names
 
     unknown = {name for name in os.environ if name.startswith(PREFIX)}
     unknown -= set(names())
+    if ignored := unknown & fixed():
+        console.line(f"No settings any more, without effect: {', '.join(sorted(ignored))}.")
+        for name in ignored:
+            del os.environ[name]
+        unknown -= ignored
     if unknown:
         problems = "; ".join(f"{name}: {advice(name)}" for name in sorted(unknown))
         raise InvalidSetting(f"{problems}.")
     here = hf_space.defaults(os.environ)
     told = {name: value for name, value in here.items() if not os.environ.get(_variable(name))}
-    try:
-        return checked(_environment(), **told | _given(**arguments))
-    except SettingsError as error:
-        example = "TIMBRE_ENGINE_CHUNK_SCHEDULE=[1, 2, 4]"
-        raise InvalidSetting(f"This list cannot be read; write it like {example}.") from error
+    return checked(_environment(), **told | _given(**arguments))
 
 
 def _variable(name: str) -> str:

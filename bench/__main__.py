@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -170,7 +170,7 @@ def main(
     """Measure a checkpoint in this process, or a server."""
     if model and url:
         raise typer.BadParameter("Give either --model or --url.")
-    kinds: tuple[Kind, ...] = tuple(kind) or ("preset",)  # type: ignore[assignment]
+    kinds = cast("tuple[Kind, ...]", tuple(kind)) or ("preset",)
     closed = concurrency or ([] if rate or at_once else [1, 2, 4])
     plan = Plan(closed, rate, at_once, requests, seconds, repeats, card)
     work = Work(kinds, *frames, fixed_length=not natural)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,7 +36,7 @@ class Line:
 
     async def ask(
         self, method: str, target: str, headers: dict[str, str], body: bytes
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """The pieces of the response's body as they arrive."""
         length = {"Content-Length": str(len(body))}
         request = h11.Request(method=method, target=target, headers=[*(headers | length).items()])
@@ -89,7 +89,7 @@ class Server:
 
     async def ask(
         self, method: str, path: str, body: bytes = b"", kind: str = JSON
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """The pieces of a response's body. Raises Refused."""
         line = self._waiting() or await self._connect()
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import torch
 import typer
@@ -22,6 +22,8 @@ from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
 from engine.worker.loading.weight_loader import export
+
+Network = TypeVar("Network", bound=nn.Module)
 
 GENERATION = {
     "do_sample": True,
@@ -44,7 +46,7 @@ EXTRACTOR = {
 }
 
 
-def scatter(network: nn.Module, generator: torch.Generator) -> nn.Module:
+def scatter(network: Network, generator: torch.Generator) -> Network:
     """Random weights that keep signals in range."""
     for name, value in [*network.named_parameters(), *network.named_buffers()]:
         if "embedding_sum" in name or "embed_sum" in name:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         save_sound,
     )
     from engine.audio.reference_audio import Recording, load_reference_audio
-    from engine.cluster.cluster_engine import ClusterEngine, ReplicaLost, Replicas
-    from engine.cluster.replica import Part, Parts, Refused, Replica
     from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
     from engine.engine import Engine
     from engine.errors import (
@@ -66,6 +64,11 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         open_zerogpu,
         read_capabilities,
     )
+    from engine.remote.protocol import Refused
+    from engine.remote.remote_engine import RemoteEngine
+    from engine.remote.replica import Parts, Replica
+    from engine.remote.replicas import ReplicaLost, Replicas
+    from engine.requests.sequence import Sequence, TextPiece
     from engine.requests.text_moods import recorded_moods
     from engine.speech_engine import AdmissionHook, SpeechEngine
     from engine.stats import Stats
@@ -129,7 +132,6 @@ __all__ = [
     "CheckpointError",
     "Chunk",
     "Clone",
-    "ClusterEngine",
     "Codes",
     "DamagedVoice",
     "Design",
@@ -154,7 +156,6 @@ __all__ = [
     "NotSaved",
     "OtherCodec",
     "OutOfMemory",
-    "Part",
     "Parts",
     "Pcm",
     "Postprocess",
@@ -162,6 +163,7 @@ __all__ = [
     "Reason",
     "Recording",
     "Refused",
+    "RemoteEngine",
     "Replica",
     "ReplicaLost",
     "Replicas",
@@ -171,6 +173,7 @@ __all__ = [
     "SavedMood",
     "SavedVoice",
     "SentenceBuffer",
+    "Sequence",
     "Settings",
     "SoundWriter",
     "SpeechEngine",
@@ -178,6 +181,7 @@ __all__ = [
     "SpeechStream",
     "Stats",
     "StepFailed",
+    "TextPiece",
     "TimbreError",
     "TooMany",
     "UnknownLanguage",

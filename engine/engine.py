@@ -14,7 +14,6 @@ from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 
-from engine.base_engine import CLOSED, LocalEngine
 from engine.config import EngineSettings
 from engine.errors import EngineClosed, EngineError
 from engine.loop import Loop
@@ -24,6 +23,7 @@ from engine.requests.output_queue import Output
 from engine.requests.registry import Check
 from engine.requests.sequence import Sequence, TextPiece
 from engine.scheduler.admission import Admission
+from engine.speech_engine import CLOSED, SpeechEngine
 from engine.stats import Counters, Stats
 from engine.types import Clone, Waveform
 from engine.voices.routing import cloner, restrict
@@ -36,7 +36,7 @@ MAX_REPLACEMENTS = 3  # workers in a row that got stuck before they completed a 
 log = logging.getLogger("timbre")
 
 
-class Engine(LocalEngine):
+class Engine(SpeechEngine):
     """Serves many requests at the same time. Use it in a `with` block, or close it."""
 
     def __init__(
@@ -71,7 +71,6 @@ class Engine(LocalEngine):
         return self.loop.scheduler.admission
 
     def start(self, sequence: Sequence, output: Output, check: Check) -> None:
-        """Start a request that was checked. Raises EngineClosed, and what `check` raises."""
         self._registry.register(sequence, output, check)
         self.loop.commands.post(partial(self.loop.begin, sequence))
 
@@ -86,7 +85,6 @@ class Engine(LocalEngine):
             self.loop.commands.post(partial(self.loop.cancel, sequence))
 
     def clone(self, audio: Waveform, transcript: str = "", model: str | None = None) -> Clone:
-        """Make a voice from checked reference audio, in the caller's thread."""
         self._registry.check_open()
         name = cloner(self._checkpoints, model)
         return replace(self._worker.encode(name, audio, transcript), model=name)
@@ -94,17 +92,14 @@ class Engine(LocalEngine):
     # Models.
 
     def load(self, model: str) -> None:
-        """Load a checkpoint's talker, and wait for it."""
         restrict(self._checkpoints, model)
         self._call(partial(self.loop.models.load, model))
 
     def unload(self, model: str) -> None:
-        """Free the memory of a talker that no request uses."""
         restrict(self._checkpoints, model)
         self._call(partial(self.loop.models.unload, model))
 
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
-        """Replace a checkpoint that no request uses with another one, which is not loaded."""
         with self._model_changes:
             self._check_new(name)
             self.unload(out)
@@ -112,7 +107,6 @@ class Engine(LocalEngine):
             self._replace_checkpoints(self._exchanged(out, name, checkpoint))
 
     def add(self, name: str, checkpoint: Checkpoint) -> None:
-        """Add a checkpoint and load it. If that fails, nothing has changed."""
         with self._model_changes:
             self._check_new(name)
             self._worker.add(name, checkpoint)
@@ -129,7 +123,6 @@ class Engine(LocalEngine):
     # The end.
 
     def close(self) -> None:
-        """Stop now; open requests end with an error."""
         self._registry.close(CLOSED)
         if self._started:
             self.loop.commands.post(self.loop.stop)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.checkpoints.config_file import codec_digest
 from engine.checkpoints.hub import resolve
-from engine.cluster.cluster_engine import ClusterEngine, Replicas
 from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting, OtherCodec, TimbreError
 from engine.messages import Message
-from engine.plan import Worker
-from engine.remote.process_engine import ProcessEngine
-from engine.remote.zerogpu import Lend, ZeroGpuEngine
+from engine.remote.process import process_engine
+from engine.remote.remote_engine import RemoteEngine
+from engine.remote.replicas import ReplicaPool, Replicas
+from engine.remote.zerogpu import Lend, LentDevice
 from engine.speech_engine import SpeechEngine
 from engine.types import Capabilities
 
@@ -49,7 +49,7 @@ def open_engine(
     """An engine with these checkpoints: folders, or hub ids that are downloaded first; without any,
     with Timbre Mini.
 
-    `profile` None: cpu on CPUs, balanced on GPUs. `changes` are single settings of
+    `profile` None: cpu on CPUs, the defaults on GPUs. `changes` are single settings of
     EngineSettings. `preload`: load the first model before returning. `weights`: one of WEIGHTS,
     the precision of the talker's weights on a CPU; auto takes 8 bits for large models, with no
     audible difference. `cache`: a folder where a first start on a CPU keeps what later ones then
@@ -78,7 +78,7 @@ def open_engine(
         weights=_weights(weights), cache=None if cache is None else Path(cache),
         compiles_beside=beside, fast=True,
     )  # fmt: skip
-    make: Callable[[Any], Worker] = partial(TorchWorker, settings=held)
+    make: Callable[[Any], Any] = partial(TorchWorker, settings=held)  # of local checkpoints
     engine = Engine(make(checkpoints), checkpoints, settings, start=start, rebuild=make)
     if preload and start:
         _load_first(engine)
@@ -94,14 +94,14 @@ def open_process(
     cache: str | Path | None = None,
     beside: bool = False,
     **changes: Any,
-) -> ProcessEngine:
+) -> RemoteEngine:
     """The engine of `open_engine` in a process of its own, so that this one needs no torch, unless
     a model is added or replaced.
     """
     named = tuple(map(str, models))
     how: dict[str, Any] = {"device": device, "dtype": dtype, "profile": profile, "weights": weights}
     how |= {"cache": cache, "beside": beside, **changes}
-    return ProcessEngine(partial(_open_here, named, how))
+    return process_engine(partial(_open_here, named, how))
 
 
 def _open_here(
@@ -124,7 +124,7 @@ def open_zerogpu(
     dtype: str = "auto",
     profile: str | None = None,
     **changes: Any,
-) -> ZeroGpuEngine:
+) -> RemoteEngine:
     """An engine whose device is allocated to one request at a time (ZeroGPU: `spaces.GPU`).
 
     Models are downloaded here and loaded by the process that gets the device.
@@ -135,7 +135,7 @@ def open_zerogpu(
     own: dict[str, Any] = {**changes, "max_num_seqs": 1}
     places = tuple(folders.values())
     make = partial(open_engine, places, device, dtype, profile, start=False, **own)
-    return ZeroGpuEngine(_checkpoints(folders, settings), settings, make, lend)
+    return RemoteEngine(_checkpoints(folders, settings), settings, LentDevice(make, lend))
 
 
 def open_cluster(
@@ -144,7 +144,7 @@ def open_cluster(
     device: str = "cpu",
     profile: str | None = None,
     **changes: Any,
-) -> ClusterEngine:
+) -> RemoteEngine:
     """An engine whose requests are spoken by replicas that were opened with the same values.
 
     Models are read here without their weights, which needs no device.
@@ -152,7 +152,7 @@ def open_cluster(
     folders = _named([resolve(str(model)) for model in models])
     check_one_codec(folders)
     settings = _settings(profile, device, changes)
-    return ClusterEngine(_checkpoints(folders, settings), settings, replicas)
+    return RemoteEngine(_checkpoints(folders, settings), settings, ReplicaPool(replicas, settings))
 
 
 def _check_present(device: torch.device) -> None:
@@ -223,7 +223,7 @@ def model_name(folder: Path) -> str:
 
 def _settings(profile: str | None, device: str, changes: Mapping[str, Any]) -> EngineSettings:
     small = device in ("cpu", "mps", "xpu")
-    settings = load_profile(profile or ("cpu" if small else "balanced"), **changes)
+    settings = load_profile(profile or ("cpu" if small else None), **changes)
     if settings.pipeline_depth is None:
         settings = settings.model_copy(update={"pipeline_depth": 0 if small else 1})
     return settings

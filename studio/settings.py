@@ -6,12 +6,11 @@ docs/settings.md is the table that `table()` prints.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_origin
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import NoDecode
 
 from engine import EngineSettings, Settings
@@ -31,8 +30,40 @@ Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parts)]
 Secrets: TypeAlias = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_parts)]
 
 
-class ApiSettings(Settings):
-    """The API: keys, rates, sizes and timeouts."""
+class ApiLimits(Settings):
+    """Limits of the API that are no settings: far above what a client needs that behaves."""
+
+    page_rate: str = Field(
+        "600/minute",
+        description="Events of the page from one address. Empty: no limit. Speech from the page "
+        "counts for the rate of an address as well.",
+    )
+    audio_bytes: int = Field(10 * 2**20, ge=1024, description="Bytes of one recording.")
+    page_bytes: int = Field(
+        2 * 2**30,
+        ge=2**20,
+        description="Bytes of one address to the page in an hour, project files apart.",
+    )
+    message_bytes: int = Field(
+        128 * 2**10, ge=1024, description="Bytes of one text message of a WebSocket."
+    )
+    batch_items: int = Field(32, ge=1, description="Items of one batch.")
+    batch_parallel: int = Field(
+        8, ge=1, description="Items of one batch that run at the same time."
+    )
+    sockets: int = Field(256, ge=1, description="WebSockets open at the same time.")
+    address_sockets: int = Field(64, ge=1, description="WebSockets of one address.")
+    utterances: int = Field(4, ge=1, description="Utterances of one WebSocket that run or wait.")
+    idle_timeout: float = Field(
+        30.0, gt=0, description="Seconds for which a WebSocket without messages stays open."
+    )
+    stall_timeout: float = Field(
+        300.0, gt=0, description="Seconds for which a client may read nothing of its answer."
+    )
+
+
+class ApiSettings(ApiLimits):
+    """The API: keys, rates and sizes."""
 
     # Access.
     keys: Secrets = Field((), description="API keys, also the page's passwords. None: no login.")
@@ -52,43 +83,13 @@ class ApiSettings(Settings):
         "", description="Requests of one address, like 10/second;1000/hour. Empty: no limit."
     )
 
-    page_rate: str = Field(
-        "600/minute",
-        description="Events of the page from one address. Empty: no limit. Speech from the page "
-        "counts for the rate of an address as well.",
-    )
-
     # Sizes.
     body_bytes: int = Field(16 * 2**20, ge=1024, description="Bytes of one request.")
-    audio_bytes: int = Field(10 * 2**20, ge=1024, description="Bytes of one recording.")
-    page_bytes: int = Field(
-        2 * 2**30,
-        ge=2**20,
-        description="Bytes of one address to the page in an hour, project files apart.",
-    )
-    message_bytes: int = Field(
-        128 * 2**10, ge=1024, description="Bytes of one text message of a WebSocket."
-    )
-    batch_items: int = Field(32, ge=1, description="Items of one batch.")
-    batch_parallel: int = Field(
-        8, ge=1, description="Items of one batch that run at the same time."
-    )
     saved_voices: int = Field(
         2000,
         ge=0,
         description="Voices that may be saved, and as many in the trash; past that the oldest "
         "deleted ones go for good.",
-    )
-    sockets: int = Field(256, ge=1, description="WebSockets open at the same time.")
-    address_sockets: int = Field(64, ge=1, description="WebSockets of one address.")
-    utterances: int = Field(4, ge=1, description="Utterances of one WebSocket that run or wait.")
-
-    # Timeouts.
-    idle_timeout: float = Field(
-        30.0, gt=0, description="Seconds for which a WebSocket without messages stays open."
-    )
-    stall_timeout: float = Field(
-        300.0, gt=0, description="Seconds for which a client may read nothing of its answer."
     )
 
     @field_validator("keys")
@@ -110,8 +111,23 @@ class ApiSettings(Settings):
         return rate
 
 
-class ClusterSettings(Settings):
+class ClusterLimits(Settings):
+    """What is no setting of a cluster."""
+
+    grace: float = Field(
+        120.0,
+        ge=0,
+        description="Seconds at least that a replica which is exchanged or scaled down has to "
+        "finish; more if the server's grace is longer.",
+    )
+
+
+class ClusterSettings(ClusterLimits):
     """Many engines behind one address, served by Ray (docs/cluster.md)."""
+
+    removed: ClassVar[dict[str, str]] = {
+        "store": "mount a volume that all machines share as TIMBRE_DATA, docs/cluster.md says how"
+    }
 
     replicas: int = Field(
         0,
@@ -150,24 +166,26 @@ class ClusterSettings(Settings):
         description="Let HAProxy take HTTP instead of Ray's proxy, for more than 1,000 chunks a "
         "second on one node. All visitors count as one address then (docs/cluster.md).",
     )
-    store: str = Field(
-        "",
-        description="Where voices, takes and scripts are kept for all machines, like "
-        "s3://bucket/timbre, if TIMBRE_DATA is a folder of each machine (docs/cluster.md).",
-    )
     dashboard: str = Field(
         "",
         description="Address of Ray's dashboard as browsers reach it, linked on the Engine page. "
         "Unset: that of a Ray which is started here.",
     )
-    grace: float = Field(
-        120.0,
-        ge=0,
-        description="Seconds that a replica which is exchanged or scaled down has to finish.",
+
+
+class StudioLimits(Settings):
+    """What is no setting of the studio."""
+
+    superseded_days: float = Field(
+        30.0,
+        gt=0,
+        description="Days after which audio of a script is deleted that no line, take or undo step "
+        "has used since.",
     )
+    guest_voices: int = Field(200, ge=0, description="Voices that one guest may save.")
 
 
-class StudioSettings(Settings):
+class StudioSettings(StudioLimits):
     """The model, the address, the visitors, and groups for API, engine and cluster."""
 
     renamed: ClassVar[dict[str, str]] = {"frames": "frame_ancestors"}
@@ -191,7 +209,7 @@ class StudioSettings(Settings):
         "and the API do can hold up. shared: in theirs. auto is own on Linux without a GPU.",
     )
     profile: str | None = Field(
-        None, description="latency, balanced, throughput or cpu. Unset: chosen by the device."
+        None, description="latency, throughput or cpu. Unset: chosen by the device."
     )
 
     # Address and data.
@@ -225,13 +243,6 @@ class StudioSettings(Settings):
     guest_days: float = Field(
         7.0, gt=0, description="Days after which what a guest has made is deleted."
     )
-    superseded_days: float = Field(
-        30.0,
-        gt=0,
-        description="Days after which audio of a script is deleted that no line, take or undo step "
-        "has used since.",
-    )
-    guest_voices: int = Field(200, ge=0, description="Voices that one guest may save.")
     guest_requests: int = Field(
         8, ge=1, description="Requests of one guest that run or wait at the same time."
     )
@@ -291,15 +302,32 @@ class StudioSettings(Settings):
         return own | self.engine.model_dump(exclude_unset=True)
 
 
-def names(kind: type[BaseModel] = StudioSettings, prefix: str = PREFIX) -> Iterator[str]:
+GROUPS: Final[tuple[tuple[type[Settings], str], ...]] = (
+    (StudioSettings, PREFIX),
+    (ApiSettings, f"{PREFIX}API_"),
+    (EngineSettings, f"{PREFIX}ENGINE_"),
+    (ClusterSettings, f"{PREFIX}CLUSTER_"),
+)
+GROUP_NAMES: Final = ("api", "engine", "cluster")
+
+
+def names() -> Iterator[str]:
     """The environment variable of every setting."""
-    for row in _rows(kind, prefix):
-        yield row[0]
+    return (row[0] for row in _rows())
+
+
+def fixed() -> set[str]:
+    """Variables that are read no longer."""
+    now = {name for name, _, _ in _rows(settable=False)}
+    for kind, prefix in GROUPS:
+        old = (old for old, new in kind.renamed.items() if f"{prefix}{new.upper()}" in now)
+        now |= {f"{prefix}{name.upper()}" for name in old}
+    return now
 
 
 def advice(variable: str) -> str:
     """Advice for a variable that is no setting."""
-    for kind, prefix in ((EngineSettings, f"{PREFIX}ENGINE_"), (StudioSettings, PREFIX)):
+    for kind, prefix in reversed(GROUPS):
         name = variable.removeprefix(prefix).lower()
         if variable.startswith(prefix) and name in kind.renamed:
             return f"it is called {prefix}{kind.renamed[name].upper()} now"
@@ -315,14 +343,12 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def _rows(
-    kind: type[BaseModel] = StudioSettings, prefix: str = PREFIX
-) -> Iterator[tuple[str, str, str]]:
-    for name, field in kind.model_fields.items():
-        group = field.annotation
-        if inspect.isclass(group) and not get_origin(group) and issubclass(group, BaseModel):
-            yield from _rows(group, f"{prefix}{name.upper()}_")
-        else:
+def _rows(settable: bool = True) -> Iterator[tuple[str, str, str]]:
+    """Fields that a group adds to its limits are settings; those of its limits are not."""
+    for kind, prefix in GROUPS:
+        for name, field in kind.model_fields.items():
+            if name in GROUP_NAMES or (name in vars(kind)["__annotations__"]) != settable:
+                continue
             default = "" if field.default_factory else _default(field.default)
             words = (field.description or "").replace("|", "\\|")
             yield f"{prefix}{name.upper()}", default, words

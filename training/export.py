@@ -28,6 +28,7 @@ from training import state as states
 from training.batching.speaker_targets import speaker_targets
 from training.codec import Codec
 from training.data.speakers import NAMED
+from training.tokenizer import token_id
 from training.train_speaker import load_encoder
 
 
@@ -53,7 +54,7 @@ def write(
         shutil.copy(path, folder / path.name)
     pieces = Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
     texts = {
-        folder / "config.json": model_config.model(pieces.token_to_id("assistant")),
+        folder / "config.json": model_config.model(token_id(pieces, "assistant")),
         folder / "generation_config.json": model_config.GENERATION,
         inner / "config.json": model_config.codec(),
         inner / "preprocessor_config.json": model_config.PREPROCESSOR,

@@ -7,7 +7,7 @@ random numbers and the learning rate are on the device. Without capture the func
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -48,9 +48,7 @@ class GraphedStep:
         return graph, places, told
 
 
-def captured(
-    call: Callable[[], Made], pool: tuple[int, int] | None = None
-) -> tuple[torch.cuda.CUDAGraph, Made]:
+def captured(call: Callable[[], Made], pool: Any = None) -> tuple[torch.cuda.CUDAGraph, Made]:
     """A graph of the call, and the static outputs of its replays."""
     here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
     aside.wait_stream(here)

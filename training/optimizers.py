@@ -42,7 +42,7 @@ def make_optimizer(
     )
 
 
-def reset_optimizer(optimizer: torch.optim.Optimizer) -> None:
+def reset_optimizer(optimizer: Any) -> None:
     """Set an optimizer's moments and step counts to zero, where they are."""
     for state in optimizer.state.values():
         for value in state.values():
@@ -69,7 +69,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__([weight for weight, _ in weights], defaults)
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # takes none
         (group,) = self.param_groups
         matrices, updates = defaultdict(list), defaultdict(list)
         for weight, blocks in zip(group["params"], self._blocks, strict=True):

@@ -36,7 +36,7 @@ class Peers:
         self._means = [x for x in buffers if x.is_floating_point()]
         dist.init_process_group(
             "nccl" if device.type == "cuda" else "gloo",
-            store=dist.FileStore(str(meeting), count),
+            store=dist.FileStore(str(meeting), count),  # type: ignore[attr-defined]
             rank=rank,
             world_size=count,
             timeout=PATIENCE,

@@ -63,6 +63,7 @@ def fit_last_layer(
     solved = torch.linalg.solve(square, like.T @ speaker_targets(axes[voices]))
     weight, bias = solved.split((len(middle), 1))
     encoder.fc.weight.copy_((weight / spread[:, None]).T[..., None])
+    assert encoder.fc.bias is not None
     encoder.fc.bias.copy_(bias[0] - (middle / spread) @ weight)
 
 

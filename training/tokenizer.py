@@ -106,6 +106,13 @@ def save(tokenizer: Qwen2TokenizerFast, folder: Path) -> None:
         (folder / name).write_text(json.dumps(content, indent=1))
 
 
+def token_id(tokenizer: Tokenizer, text: str) -> int:
+    """Of a token that every tokenizer here has."""
+    number: int | None = tokenizer.token_to_id(text)
+    assert number is not None, text
+    return number
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, required=True)

@@ -50,6 +50,7 @@ from training.graph_steps import Metrics, Step
 from training.losses.attention_guidance import GuidedAttention
 from training.losses.regularization import ValidationSet, add_dropout
 from training.optimizers import Muon, Optimizers, make_optimizer
+from training.tokenizer import token_id
 from training.train_speaker import load_encoder
 
 HIGHEST_RATE = 1.5e-3
@@ -70,9 +71,9 @@ def text_ids(tokenizer: Tokenizer) -> TextIds:
         return list(tokenizer.encode(text).ids)
 
     return TextIds(
-        pad=tokenizer.token_to_id("<tts_pad>"),
-        bos=tokenizer.token_to_id("<tts_text_bos>"),
-        eos=tokenizer.token_to_id("<tts_text_eod>"),
+        pad=token_id(tokenizer, "<tts_pad>"),
+        bos=token_id(tokenizer, "<tts_text_bos>"),
+        eos=token_id(tokenizer, "<tts_text_eod>"),
         role=ids("<|im_start|>assistant\n"),
         user=ids("<|im_start|>user\n"),
         close=ids("<|im_end|>\n"),
@@ -260,18 +261,23 @@ def fill_dataset(dataset: TalkerDataset, pool: SpeechPool, hours: float) -> None
     print(f"{pool.hours:.1f} hours, {len(dataset)} utterances", flush=True)
 
 
+def whole_texts(tokenizer: Tokenizer) -> Tokenize:
+    """As texts are encoded when something is spoken."""
+    return lambda texts, /: tokenizer.encode_batch(texts)
+
+
 def open_batcher(args: argparse.Namespace, tokenizer: Tokenizer, device: torch.device) -> Batcher:
     """A batcher of a dataset that is still empty."""
     dataset = open_dataset(args, SampledSegmentation(tokenizer), device)
     special = text_ids(tokenizer)
-    return Batcher(dataset, Instructions(tokenizer.encode_batch, special, device), special)
+    return Batcher(dataset, Instructions(whole_texts(tokenizer), special, device), special)
 
 
 def validation_set(folder: Path, tokenizer: Tokenizer, batcher: Batcher) -> ValidationSet:
     """Speech in a folder, which the batcher's dataset has not, with texts as they are encoded when
     something is spoken."""
     known = batcher.dataset
-    unseen = TalkerDataset(tokenizer.encode_batch, known.encoder, known.speaker, known.device)
+    unseen = TalkerDataset(whole_texts(tokenizer), known.encoder, known.speaker, known.device)
     held_out = Batcher(unseen, batcher.instructions, batcher.special)
     return ValidationSet(held_out, folder, known.device)
 

@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
 from torch import Tensor
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
 
 from bench.random_checkpoint import scatter, write_json
 from bench.random_config import codec_config
@@ -29,7 +30,7 @@ from engine.types import FRAME_SECONDS
 from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.codec.fused_decoder import FusedDecoder
 from engine.worker.cuda_graphs import GraphCapture
-from engine.worker.reference.reference_encoder import LRUCache
+from engine.worker.lru_cache import LRUCache
 
 DEVICE = torch.device("cuda")
 CELLS = ((1, 1), (1, 2), (1, 4), (1, 8), (1, 12), (8, 1), (8, 4), (8, 12), (32, 1), (32, 8),
@@ -171,7 +172,7 @@ def profile(codec: CodecDecoder, name: str, batch: int, frames: int) -> None:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
         step(said, kept, rows)
         torch.cuda.synchronize()
-    events = [e for e in seen.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    events = [e for e in seen.events() if e.device_type == DeviceType.CUDA]
     total = sum(e.device_time for e in events)
     print(f"{name} {batch} x {frames}: {len(events)} kernels, {total / 1000:.3f} ms")
     for number, event in enumerate(events):
@@ -195,7 +196,8 @@ def streams(codec: CodecDecoder) -> None:
     print(f"warm in {time.perf_counter() - begun:.1f} s, {held[0]:.1f} of {held[1]:.1f} GiB")
     draw = random.Random(0)
     codec_runner.open([(slot, None) for slot in range(64)])
-    places, heard = dict.fromkeys(range(64), 0), [[] for _ in range(64)]
+    places = dict.fromkeys(range(64), 0)
+    heard: list[list[Any]] = [[] for _ in range(64)]
     hosts = []
     while any(place < 40 for place in places.values()):
         due = [slot for slot in range(64) if places[slot] < 40 and draw.random() < 0.6]
@@ -206,6 +208,7 @@ def streams(codec: CodecDecoder) -> None:
         began = time.perf_counter()
         made = codec_runner.decode([(due, spans, counts)])
         hosts.append((time.perf_counter() - began) * 1000)
+        assert made.done is not None
         made.done.synchronize()
         for slots, lengths, batch in made.batches:
             for slot, length, samples in zip(slots, lengths, batch.clone(), strict=True):

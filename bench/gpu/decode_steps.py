@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -32,10 +33,11 @@ from engine.worker.talker.prefill import Prefiller
 DRAWN = ResolvedSampling(False, 0.9, 50, 1.0, 1.05, False, 0.9, 50, 1.0)
 GREEDY = ResolvedSampling(True, 0.9, 50, 1.0, 1.05, True, 0.9, 50, 1.0)
 MAX_FRAMES = 600
+Result = TypeVar("Result")
 
 
 @torch.no_grad()
-def random_talker(raw: dict[str, object], device: torch.device, dtype: torch.dtype) -> Talker:
+def random_talker(raw: dict[str, Any], device: torch.device, dtype: torch.dtype) -> Talker:
     """Random weights that keep signals in range; the model never samples end of speech."""
     talker = empty_network(lambda: Talker(TalkerConfig.from_dict(raw)), dtype).to_empty(
         device=device
@@ -132,7 +134,7 @@ def drift(runner: ModelRunner, count: int, frames: int) -> None:
           f"greedy frames as without {same.item():.3f}", flush=True)  # fmt: skip
 
 
-def _as_written(work: Callable[[], Tensor]) -> Callable[[], Tensor]:
+def _as_written(work: Callable[[], Result]) -> Callable[[], Result]:
     return work
 
 

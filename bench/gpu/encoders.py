@@ -43,8 +43,9 @@ def networks(size: str, device: torch.device) -> dict[str, EncoderPair]:
     speaker = SpeakerEncoder(
         SpeakerConfig.from_dict(config(size, "base")["speaker_encoder_config"])
     )
-    ready = [_ready(scatter(network, generator), device) for network in (encoder, speaker)]
-    works = {"codes": ready[0].encode, "vector": ready[1].embed}
+    for network in (encoder, speaker):
+        _ready(scatter(network, generator), device)
+    works = {"codes": encoder.encode, "vector": speaker.embed}
     return {
         name: EncoderPair(EagerEncoder(work, device), select_encoder(work, device))
         for name, work in works.items()

@@ -12,7 +12,7 @@ import itertools
 import json
 import multiprocessing
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,9 +88,15 @@ def compile_some(work: list[tuple[str, int, tuple[int, ...]]]) -> None:
 
 def compile_all(rows: list[int], processes: int) -> None:
     blocks = sorted({16 if count <= 16 else 32 for count in rows})
-    work = [(name, block, cut) for name in PRODUCTS for block in blocks for cut in TILES]
+    work: list[tuple[str, int, tuple[int, ...]]] = [
+        (name, block, cut) for name in PRODUCTS for block in blocks for cut in TILES
+    ]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         pool.map(compile_some, [work[i::processes] for i in range(processes)], 1)
+
+
+def _spread(call: Callable[..., Any], values: Sequence[Any]) -> Any:
+    return call(*values)
 
 
 def microseconds(record: GraphCapture, run: Callable[[], Any], repeats: int = 20) -> float:
@@ -150,7 +156,7 @@ def attention(rows: int, length: int, record: GraphCapture) -> None:
     spent = {}
     for cut in CUTS:
         one = partial(attend, qkv, (norm, norm), heads, index, at, tile=AttentionTile(*cut))
-        run = over(lambda kept, one=one: one(*kept), cache)
+        run = over(partial(_spread, one), cache)
         spent[str(cut)] = round(microseconds(record, run) / LAYERS, 2)
     floor = rows * length * KEPT * DIM * 4 / BANDWIDTH * 1e6
     best = dict(sorted(spent.items(), key=lambda pair: pair[1]))

@@ -57,8 +57,8 @@ def measure(
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     talker = load_talker(folder, device, pick_dtype(device))
-    vector = np.random.default_rng(1).standard_normal(checkpoint.capabilities.width)
-    vector = vector.astype(np.float32)
+    width = checkpoint.capabilities.width
+    vector = np.random.default_rng(1).standard_normal(width).astype(np.float32)
     learner: Learner = LearnedRows(vector, 8) if name == "rows" else Adapter(talker, vector)
     learner = learner.to(device)
     trainer = VoiceTrainer(checkpoint, talker, learner, EPOCHS, "english")

@@ -20,7 +20,7 @@ from engine.plan import ReferencePrompt
 from engine.requests.input_processor import layout_of
 from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.loading.model_loader import load_codec
-from engine.worker.reference.reference_encoder import LRUCache
+from engine.worker.lru_cache import LRUCache
 from engine.worker.state.prompts import to_device
 from engine.worker.worker import TorchWorker
 

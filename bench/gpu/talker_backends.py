@@ -33,7 +33,8 @@ def forms(stack: TalkerModel, slots: Slots, blocks: list[int]) -> dict[str, Form
     cos, sin = (part[0, 0].bfloat16() for part in turn)
     found: dict[str, Form] = {}
     for most in blocks:
-        launch_config.MAX_BLOCKS = talker_kernels.MAX_BLOCKS = most
+        launch_config.MAX_BLOCKS = most
+        talker_kernels.MAX_BLOCKS = most  # type: ignore[attr-defined]
         persistent = talker_kernels.build(stack, slots, (cos, sin))
         if persistent is not None:
             found[f"persistent {most}"] = persistent

@@ -39,7 +39,8 @@ from bench.stress.cluster_processes import (
 )
 from bench.stress.light_listener import Heard, Load, listener
 from bench.stress.slow_clock import SlowClock, slow_streams
-from engine import ClusterEngine, Engine, Replicas, load_profile
+from engine import Engine, RemoteEngine, Replicas, load_profile
+from engine.remote.replicas import ReplicaPool
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from studio.cli.app_context import AppContext
 from studio.cli.console import Console
@@ -64,14 +65,15 @@ def open_twin(costs: Costs, slower: float, context: AppContext) -> Engine:
     """In a process of its own."""
     clock = SlowClock(slower)
     slow_streams(clock)
-    settings = load_profile("balanced", **context.settings.engine_changes())
+    settings = load_profile(None, **context.settings.engine_changes())
     return FakeEngine(settings=settings, costs=costs, clock=clock)
 
 
-def open_front(context: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
+def open_front(context: AppContext, replicas: Replicas, device: str) -> RemoteEngine:
     checkpoint = FakeCheckpoint()
-    settings = load_profile("balanced", **context.settings.engine_changes())
-    return ClusterEngine({checkpoint.capabilities.name: checkpoint}, settings, replicas)
+    settings = load_profile(None, **context.settings.engine_changes())
+    pool = ReplicaPool(replicas, settings)
+    return RemoteEngine({checkpoint.capabilities.name: checkpoint}, settings, pool)
 
 
 def measure(load: Load, listeners: int) -> str:

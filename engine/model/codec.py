@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +28,7 @@ from engine.model.convs import (
     SnakeBeta,
     conv_cache_size,
 )
-from engine.model.layers import Attend, Causal, Transformer
+from engine.model.layers import Attend, Causal, Layers, Transformer
 from engine.model.quantizer import SplitQuantizer
 
 
@@ -153,12 +154,12 @@ class CodecDecoder(nn.Module):
         self.quantizer = SplitQuantizer(config.codebooks, config.codebook_size, config.codebook_dim)
         self.pre_conv = CausalConv(config.codebook_dim, latent, 3)
         self.pre_transformer = PreTransformer(config)
-        self.upsample = nn.ModuleList(
-            nn.ModuleList([CausalUpsample(latent, latent, rate, rate), ConvNeXtBlock(latent)])
+        self.upsample: Layers[Layers[Any]] = Layers(
+            Layers([CausalUpsample(latent, latent, rate, rate), ConvNeXtBlock(latent)])
             for rate in config.upsampling_ratios
         )
         widths = [dim >> level for level in range(len(config.upsample_rates) + 1)]
-        self.decoder = nn.ModuleList(
+        self.decoder: Layers[Any] = Layers(
             [
                 CausalConv(latent, dim, 7),
                 *map(DecoderBlock, widths, widths[1:], config.upsample_rates),

@@ -7,12 +7,15 @@ state. Knows no codes and no slots.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import Self
 
 from engine.model.conv_matmul import convolve, upsample
+from engine.model.layers import Layers
 
 
 class ConvCache:
@@ -50,7 +53,9 @@ class Foldable(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("folded", None, persistent=False)
-        self.register_load_state_dict_post_hook(lambda module, _: module.unfold())
+        self.register_load_state_dict_post_hook(  # type: ignore[no-untyped-call]
+            lambda module, _: module.unfold()
+        )
 
     def compute(self) -> Tensor:
         raise NotImplementedError
@@ -174,7 +179,7 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, channels: int, out: int, rate: int) -> None:
         super().__init__()
-        self.block = nn.ModuleList(
+        self.block: Layers[Any] = Layers(
             [
                 SnakeBeta(channels),
                 CausalUpsample(channels, out, 2 * rate, rate),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from engine.model.configs import EncoderConfig, TransformerConfig
 from engine.model.convs import CausalConv
-from engine.model.layers import Attend, Attention, LayerScale, rotary_embedding
+from engine.model.layers import Attend, Attention, Layers, LayerScale, rotary_embedding
 from engine.model.padding import NO_PADDING, Padding
 
 
@@ -104,7 +104,7 @@ class EncoderTransformer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.layers = nn.ModuleList(EncoderBlock(config) for _ in range(config.layers))
+        self.layers = Layers(EncoderBlock(config) for _ in range(config.layers))
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, width] -> [B, T, width]."""
@@ -152,9 +152,7 @@ class ResidualQuantizer(nn.Module):
         self.output_proj = nn.Conv1d(
             inner, width, 1, bias=False
         )  # published, but not needed to encode
-        self.layers = nn.ModuleList(
-            CodebookLayer(config.codebook_size, inner) for _ in range(codebooks)
-        )
+        self.layers = Layers(CodebookLayer(config.codebook_size, inner) for _ in range(codebooks))
 
     def forward(self, latents: Tensor) -> list[Tensor]:
         """[B, width, T] -> codes [B, T], a codebook each."""

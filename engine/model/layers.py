@@ -10,13 +10,16 @@ Knows no slots, prompts or codes.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.configs import TransformerConfig
+
+M = TypeVar("M", bound=nn.Module)
 
 
 class Attend(Protocol):
@@ -50,6 +53,16 @@ def embedding(rows: int, width: int) -> nn.Embedding:
     if not table.is_meta:
         nn.init.normal_(table)
     return nn.Embedding.from_pretrained(table, freeze=False)
+
+
+class Layers(nn.ModuleList, Generic[M]):
+    """A list of modules of one type."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, modules: Iterable[M]) -> None: ...
+        def __iter__(self) -> Iterator[M]: ...
+        def __getitem__(self, at: int) -> M: ...  # type: ignore[override]
 
 
 class RMSNorm(nn.Module):
@@ -104,10 +117,11 @@ class Attention(nn.Module):
         rows = (config.heads + 2 * config.kv_heads) * config.head_dim
         self.qkv_proj = nn.Linear(config.hidden_size, rows, bias=False)
         self.o_proj = nn.Linear(config.heads * config.head_dim, config.hidden_size, bias=False)
-        norm = (
-            (lambda: RMSNorm(config.head_dim, config.norm_eps)) if config.qk_norm else nn.Identity
-        )
-        self.q_norm, self.k_norm = norm(), norm()
+        self.q_norm, self.k_norm = self._norm(config), self._norm(config)
+
+    @staticmethod
+    def _norm(config: TransformerConfig) -> RMSNorm | nn.Identity:
+        return RMSNorm(config.head_dim, config.norm_eps) if config.qk_norm else nn.Identity()
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, layer: int, attend: Attend) -> Tensor:
         batch, length, _ = x.shape
@@ -119,11 +133,17 @@ class Attention(nn.Module):
 
     def _norm_heads(self, both: Tensor) -> Tensor:
         """Queries and keys [B, heads + kv_heads, T, d], together: half as many small kernels."""
-        if not isinstance(self.q_norm, RMSNorm):
+        norms = self.norms()
+        if norms is None:
             return both
-        q, k = self.q_norm.weight, self.k_norm.weight
+        q, k = (norm.weight for norm in norms)
         weight = torch.cat((q.expand(self.heads, -1), k.expand(self.kv_heads, -1)))
-        return rms_normed(both, self.q_norm.eps) * weight[:, None]
+        return rms_normed(both, norms[0].eps) * weight[:, None]
+
+    def norms(self) -> tuple[RMSNorm, RMSNorm] | None:
+        """Of queries and of keys, if they have any."""
+        q, k = self.q_norm, self.k_norm
+        return (q, k) if isinstance(q, RMSNorm) and isinstance(k, RMSNorm) else None
 
 
 class GatedMLP(nn.Module):
@@ -146,13 +166,22 @@ class Block(nn.Module):
         self.self_attn = Attention(config)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.norm_eps)
         self.mlp = GatedMLP(config)
-        scale = (lambda: LayerScale(config.hidden_size)) if config.layer_scale else nn.Identity
-        self.self_attn_layer_scale, self.mlp_layer_scale = scale(), scale()
+        scales = (_layer_scale(config), _layer_scale(config))
+        self.self_attn_layer_scale, self.mlp_layer_scale = scales
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, layer: int, attend: Attend) -> Tensor:
         attended = self.self_attn(self.input_layernorm(x), cos, sin, layer, attend)
         x = x + self.self_attn_layer_scale(attended)
         return x + self.mlp_layer_scale(self.mlp(self.post_attention_layernorm(x)))
+
+
+def _layer_scale(config: TransformerConfig) -> LayerScale | nn.Identity:
+    return LayerScale(config.hidden_size) if config.layer_scale else nn.Identity()
+
+
+def scale_of(layer: LayerScale | nn.Identity) -> Tensor | None:
+    """Of each output; None: there is none."""
+    return layer.scale if isinstance(layer, LayerScale) else None
 
 
 class Transformer(nn.Module):
@@ -161,7 +190,7 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.layers = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.layers = Layers(Block(config) for _ in range(config.layers))
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
 
     def forward(self, x: Tensor, positions: Tensor, attend: Attend) -> Tensor:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.configs import TalkerConfig, TransformerConfig
-from engine.model.layers import Causal, Transformer, embedding, rotary_embedding
+from engine.model.layers import Causal, Layers, Transformer, embedding, rotary_embedding
 
 Choose: TypeAlias = Callable[[int, Tensor], Tensor]  # (codebook 1..15, logits [B, V]) -> ids [B]
 
@@ -40,7 +40,7 @@ class FrameCache:
 class PredictorModel(Transformer):
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__(config.predictor)
-        self.codec_embedding = nn.ModuleList(
+        self.codec_embedding = Layers(
             embedding(config.predictor_vocab_size, config.transformer.hidden_size)
             for _ in range(config.codebooks - 1)
         )
@@ -51,7 +51,7 @@ class Predictor(nn.Module):
         super().__init__()
         talker_width, width = config.transformer.hidden_size, config.predictor.hidden_size
         self.model = PredictorModel(config)
-        self.lm_head = nn.ModuleList(
+        self.lm_head = Layers(
             nn.Linear(width, config.predictor_vocab_size, bias=False)
             for _ in range(config.codebooks - 1)
         )

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.convs import Foldable
+from engine.model.layers import Layers
 
 
 class Codebook(nn.Module):
@@ -37,7 +38,7 @@ class CodebookLayer(nn.Module):
 class CodebookLayers(nn.Module):
     def __init__(self, count: int, size: int, width: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(CodebookLayer(size, width) for _ in range(count))
+        self.layers = Layers(CodebookLayer(size, width) for _ in range(count))
 
 
 class QuantizerHalf(nn.Module):

@@ -69,6 +69,11 @@ class InputProcessor:
         moods = TextMoods(request, routed.checkpoint, checkpoints)
         return AcceptedRequest(self._complete(own, moods), None)
 
+    def adopt(self, sequence: Sequence) -> None:
+        """Number and date a request that was checked elsewhere, where the clock may be another."""
+        sequence.id = next(self._numbers)
+        sequence.arrived = sequence.text_changed = self._clock()
+
     def _open(self, own: _RoutedRequest) -> AcceptedRequest:
         """A sequence of the text so far, and what takes the rest."""
         request, checkpoint, empty = own.request, own.checkpoint, own.prompt(())

@@ -54,11 +54,14 @@ class RequestRegistry:
         if reason:
             raise EngineClosed(reason)
 
-    def check_served(self) -> None:
-        """Raises EngineClosed where even what is open is not served: paused, or ended for good."""
-        reason = self._paused or (self._closed if self.is_ended else None)
-        if reason:
-            raise EngineClosed(reason)
+    def sequence(self, id: int) -> Sequence | None:
+        """The request, while it is open."""
+        sequence, _ = self._open.get(id, (None, None))
+        return sequence
+
+    def sequences(self) -> tuple[Sequence, ...]:
+        """The open requests."""
+        return tuple(sequence for sequence, _ in tuple(self._open.values()))
 
     def holds(self, sequence: Sequence) -> bool:
         """Whether it was registered and has not ended."""
@@ -110,6 +113,6 @@ class RequestRegistry:
         self._end_open(reason)
 
     def _end_open(self, reason: str) -> None:
-        for sequence, _ in tuple(self._open.values()):
+        for sequence in self.sequences():
             error = EngineClosed(reason)
             self.deliver(sequence, End("error", sequence.delivered, sequence.seed, error))

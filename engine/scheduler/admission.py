@@ -12,14 +12,12 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Final
 
 from engine.config import EngineSettings
 from engine.errors import Busy
 from engine.requests.sequence import Sequence
+from engine.thresholds import LEAST_LEFT
 from engine.types import FRAME_SECONDS
-
-LEAST_FRAMES: Final = 5.0  # that are left of a request which is longer than expected
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,7 @@ class Admission:
     token_frames: float = 0.0  # frames of a text token
     overhead: float = 1.0  # steps' time that a frame takes
     queues: int = 1  # engines, each of which has a queue
+    retry: float = 1.0  # seconds, at least, until one who was refused should ask again
 
     def check(self, new: Sequence, ahead: Iterable[Sequence], settings: EngineSettings) -> None:
         """Raises Busy. `ahead`: the open requests. Files may fill only a share of the queue."""
@@ -41,7 +40,7 @@ class Admission:
         wait = self.expected_wait([each for each in ahead if each.live or not new.live])
         waiting = len(ahead) - (self.places or settings.max_num_seqs)
         if waiting >= queue or wait > longest:
-            raise Busy(max(0, waiting), max(1.0, wait))
+            raise Busy(max(0, waiting), max(self.retry, wait))
 
     def expected_wait(self, ahead: Iterable[Sequence]) -> float:
         """Seconds until one more request gets a slot; 0 while nothing was measured."""
@@ -72,7 +71,7 @@ class Admission:
         expected = sequence.token_count * self.token_frames
         if sequence.ignore_end:
             expected = sequence.max_frames
-        return max(LEAST_FRAMES, min(expected, sequence.max_frames) - sequence.delivered)
+        return max(LEAST_LEFT, min(expected, sequence.max_frames) - sequence.delivered)
 
 
 def joined(several: Collection[Admission]) -> Admission:

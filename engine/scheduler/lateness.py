@@ -10,17 +10,13 @@ streams.
 from __future__ import annotations
 
 import math
-from typing import Final
 
+from engine.thresholds import LATENESS_HALF_LIFE, LEAST_RESERVE, MOST_RESERVE
 from engine.types import FRAME_SECONDS
-
-HALF_LIFE: Final = 20.0  # seconds
-MOST: Final = 1.5  # seconds; more would delay the first sound for too long
-LEAST: Final = 0.05  # seconds; less is in every stream's own chunks
 
 
 class Peak:
-    """The largest of recent values; each is forgotten by half in HALF_LIFE."""
+    """The largest of recent values; each is forgotten by half in LATENESS_HALF_LIFE."""
 
     def __init__(self) -> None:
         self._value, self._at = 0.0, 0.0
@@ -29,7 +25,7 @@ class Peak:
         self._value, self._at = max(value, self.at(now)), now
 
     def at(self, now: float) -> float:
-        return self._value * math.exp2((self._at - now) / HALF_LIFE)
+        return self._value * math.exp2((self._at - now) / LATENESS_HALF_LIFE)
 
 
 class Lateness:
@@ -41,17 +37,17 @@ class Lateness:
 
     def observe(self, seconds: float, now: float) -> None:
         """A step took so long."""
-        self.behind = min(MOST, max(0.0, self.behind + seconds - FRAME_SECONDS))
+        self.behind = min(MOST_RESERVE, max(0.0, self.behind + seconds - FRAME_SECONDS))
         self._steps.observe(self.behind, now)
 
     def observe_delivery(self, seconds: float, now: float) -> None:
         """A chunk reached its reader so long after it was made."""
-        self._delivery.observe(min(MOST, seconds), now)
+        self._delivery.observe(min(MOST_RESERVE, seconds), now)
 
     @property
     def late(self) -> bool:
         """Whether running streams should catch up before another one begins."""
-        return self.behind >= LEAST
+        return self.behind >= LEAST_RESERVE
 
     def reset(self) -> None:
         """No live stream runs."""
@@ -61,5 +57,5 @@ class Lateness:
         """Seconds of audio: `factor` times what late steps would have used up, and what late
         deliveries would have."""
         steps, delivery = self._steps.at(now), self._delivery.at(now)
-        needed = (factor * steps if steps >= LEAST else 0.0) + delivery
-        return min(MOST, needed) if needed >= LEAST else 0.0
+        needed = (factor * steps if steps >= LEAST_RESERVE else 0.0) + delivery
+        return min(MOST_RESERVE, needed) if needed >= LEAST_RESERVE else 0.0

@@ -12,13 +12,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.thresholds import LEAST_PIECE, MOST_PIECE, QUIET, QUIET_WINDOWS
 from engine.types import FRAME_SAMPLES, Chunk
 
 WINDOWS = 4  # of a frame, 20 ms each
-AROUND = 3  # quiet windows on each side of a border
-QUIET = 0.05  # of the loudest window so far
-LEAST_FRAMES = 6  # of a piece: half a second
-MOST_FRAMES = 18  # without a pause: then the quietest border is taken, which is between words
 
 
 def split(chunks: list[Chunk], loudest: float) -> tuple[Chunk | None, list[Chunk], float]:
@@ -49,14 +46,14 @@ def _levels(pcm: NDArray[np.int16]) -> NDArray[np.float64]:
 def _border(levels: NDArray[np.float64], loudest: float) -> int:
     """Frames before the last border that is a pause; 0: there is none yet."""
     count = len(levels) // WINDOWS
-    borders = range(LEAST_FRAMES, count)  # behind the last frame nothing is known yet
-    around = {
-        border: float(levels[border * WINDOWS - AROUND : border * WINDOWS + AROUND].max())
-        for border in borders
-    }
+    borders = range(LEAST_PIECE, count)  # behind the last frame nothing is known yet
+    around = {}
+    for border in borders:
+        at = border * WINDOWS
+        around[border] = float(levels[at - QUIET_WINDOWS : at + QUIET_WINDOWS].max())
     quiet = [border for border, level in around.items() if level <= QUIET * loudest]
     if quiet:
         return quiet[-1]
-    if count < MOST_FRAMES:
+    if count < MOST_PIECE:
         return 0
     return min(around, key=lambda border: around[border])

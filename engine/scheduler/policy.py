@@ -3,7 +3,8 @@
 Pure functions over attempts, step costs and settings. Running work is ranked by slack: the seconds
 before its listener would notice a delay. An attempt without a first chunk has none; a live stream
 has its buffered audio; a file ranks after every stream that is short of audio, and moves up while
-it is paused. A profile changes the numbers in the settings, never the rules.
+it is paused. The numbers are in engine/thresholds.py; a profile changes some of them, never the
+rules.
 """
 
 from __future__ import annotations
@@ -14,25 +15,19 @@ from typing import NamedTuple, TypeAlias
 from engine.config import EngineSettings
 from engine.requests.sequence import Attempt
 from engine.scheduler.step_cost import StepCost
+from engine.thresholds import (
+    BASE_PREFILL_ROWS,
+    EARLY_FRAMES,
+    FAST_PREFILL_SECONDS,
+    MAX_SIZE_STEPS,
+    MIXED_STEP_SECONDS,
+    TIGHT,
+)
 from engine.types import FRAME_SECONDS
 
 Ranked: TypeAlias = list[tuple[float, Attempt]]  # (slack, attempt), most urgent first
 
 NOT_STARTED = -1.0  # slack before the first chunk
-
-# A chunk is at most this many places further in the chunk schedule than the one before. The second
-# chunk is at most one further: the first gives too little lead for more.
-MAX_SIZE_STEPS = 2
-
-# Where a step takes more than this share of real time, the lead hardly grows, and what chunks cost
-# decides whether it does.
-TIGHT = 0.75
-
-EARLY_FRAMES = 4  # decoded at a time where pieces end at pauses, which are looked for in them
-
-MIXED_STEP_SECONDS = 0.3 * FRAME_SECONDS  # a longer step would delay first chunks too much
-BASE_PREFILL_ROWS = 512  # prompt rows of one step that are always acceptable
-FAST_PREFILL_SECONDS = 0.01  # more rows are, if they are measured to take no longer than this
 
 
 def slack(attempt: Attempt, settings: EngineSettings, now: float) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from engine.config import EngineSettings
 from engine.errors import InvalidText, OutOfMemory
@@ -24,9 +24,8 @@ from engine.scheduler.slot_allocator import SlotAllocator
 from engine.scheduler.step_cost import StepCost
 from engine.scheduler.wait_estimate import WaitEstimate
 from engine.scheduler.waiting_queue import WaitingQueue
+from engine.thresholds import TEXT_PAUSE
 from engine.types import FRAME_SECONDS, Chunk, End, Pcm, Reason
-
-TEXT_PAUSE: Final = 5.0  # seconds without text for which an open text keeps its room
 
 _TEXT_TIMEOUT = Message("No more text came for too long. Close the text when it is complete.")
 

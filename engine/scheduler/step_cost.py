@@ -12,10 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-FORGET = 0.96  # factor on all earlier measurements at each new one
-ANCHOR = 0.05  # weight of an anchor point: it matters only far from all measurements
-ENOUGH = 8.0  # sum of weights from which a line is trusted
-OUTLIER = 2.0  # a slower step counts as this many times the estimate
+from engine.thresholds import ANCHOR, ENOUGH, FORGET, OUTLIER
 
 
 class LinearCost:

@@ -5,11 +5,7 @@ A frame takes longer than a step: prompts of others, and the time to the last ch
 
 from __future__ import annotations
 
-from typing import Final
-
-TOKEN_FRAMES: Final = 4.0  # of a text token, before any was measured
-SHARE: Final = 0.1  # of a new measurement
-MOST_OVERHEAD: Final = 3.0  # more is a request that waited for its text
+from engine.thresholds import MOST_OVERHEAD, NEW_SHARE, TOKEN_FRAMES
 
 
 class WaitEstimate:
@@ -27,7 +23,7 @@ class WaitEstimate:
         """
         if not frames or not step:
             return
-        share = max(SHARE, 1 / (1 + self._measured))  # the first ones are averaged
+        share = max(NEW_SHARE, 1 / (1 + self._measured))  # the first ones are averaged
         self._measured += 1
         self.token_frames += share * (frames / max(1, tokens) - self.token_frames)
         self.overhead += share * (min(MOST_OVERHEAD, seconds / frames / step) - self.overhead)

@@ -25,12 +25,12 @@ from engine.worker.staging import StagingBuffer
 from engine.worker.state.cuda_vmm import DriverError
 from engine.worker.state.memory_budget import can_grow, check_reserve, slots_for
 from engine.worker.state.prompts import Embedder, PromptRows, to_device
-from engine.worker.state.row_metadata import RowMetadata
+from engine.worker.state.row_metadata import BatchBounds, RowMetadata
 from engine.worker.state.sampling import CANDIDATES
 from engine.worker.state.slot_state import SLOT_COLUMNS, TEXT_COLUMNS, Slots, slot_table, text_table
 from engine.worker.talker.cpu_kernels import use_cpu_kernels
 from engine.worker.talker.decode_graphs import Decoder, DecodeStep, EagerDecoder, GraphDecoder
-from engine.worker.talker.decode_step import BatchBounds, FrameStep
+from engine.worker.talker.decode_step import FrameStep
 from engine.worker.talker.mixed_batch import MixedBatch
 from engine.worker.talker.prefill import BLOCK, GraphPrefiller, Prefiller, PromptPiece
 

@@ -45,9 +45,10 @@ from engine.worker.loading.model_loader import (
     load_talker,
 )
 from engine.worker.loading.start_cache import StartCache
+from engine.worker.lru_cache import LRUCache
 from engine.worker.model_runner import FrameBatch, ModelRunner, RunnerStep, make_model_runner
 from engine.worker.reference.encoder_graphs import EncoderRunner, select_encoder
-from engine.worker.reference.reference_encoder import LRUCache, ReferenceEncoder
+from engine.worker.reference.reference_encoder import ReferenceEncoder
 from engine.worker.step_output import (
     FailedStep,
     PendingStep,
@@ -361,7 +362,7 @@ class TorchWorker:
         """Kernels if these are right here, else traces; `waits`: kernels follow later."""
         settings, weights = self._settings, _bytes(runner.talker)
         threads = step_threads(self._cores, weights)
-        proof = start and start.talker_proof(threads)
+        proof = start.talker_proof(threads) if start else None
         if settings.weights != "full" and not waits and runner.use_cpu_kernels(threads, proof):
             return
         # a trace takes 160 MB at published sizes, and half a second

@@ -15,7 +15,7 @@ from engine import lower_thread_priority
 from studio.api.errors import too_many
 
 PARALLEL: Final = 2  # one is decoded while another waits for the engine's encoder
-WAITING: Final = 16  # each holds up to TIMBRE_API_AUDIO_BYTES
+WAITING: Final = 16  # each holds up to `audio_bytes`
 RETRY_AFTER: Final = 5.0  # seconds
 
 Result = TypeVar("Result")

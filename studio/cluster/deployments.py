@@ -1,14 +1,14 @@
 """The two deployments: replicas that speak, with the API in them, and the studio in front.
 
     /v1   SpeechReplica × N   an engine, and the API on it: audio takes one hop, to the proxy
-    /     Front × 1           the page, and the whole API on a `ClusterEngine`
+    /     Front × 1           the page, and the whole API on a `RemoteEngine`
 
 All share a data folder. Knows Serve's deployments and no way to start Ray.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -20,22 +20,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from engine import (
-    Clone,
-    ClusterEngine,
-    Part,
+    Parts,
+    RemoteEngine,
     Replica,
     Replicas,
+    Sequence,
     SpeechEngine,
-    SpeechRequest,
-    Stats,
-    TimbreError,
-    Waveform,
     load_profile,
     open_cluster,
 )
 from studio.cli.app_context import AppContext
 from studio.cli.serve import build_application, stores_of
-from studio.cluster.mirror import mirrored
 from studio.cluster.proxy_retry import REPLICA
 from studio.cluster.serve_replicas import ServeReplicas
 from studio.cluster.shared_rates import SharedRates
@@ -60,10 +55,10 @@ UP_SECONDS: Final = 5.0  # of load until another replica is started
 LOOK_SECONDS: Final = 12.0  # over which load is averaged; it is told every ten
 
 OpenEngine: TypeAlias = Callable[[AppContext], SpeechEngine]
-OpenFront: TypeAlias = Callable[[AppContext, Replicas, str], ClusterEngine]
+OpenFront: TypeAlias = Callable[[AppContext, Replicas, str], RemoteEngine]
 
 
-def open_front(context: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
+def open_front(context: AppContext, replicas: Replicas, device: str) -> RemoteEngine:
     """The front's engine. `device`: where the replicas are, which decides the profile."""
     own = context.settings
     return open_cluster(context.models(), replicas, device, own.profile, **own.engine_changes())
@@ -91,7 +86,6 @@ class SpeechReplica:
         self._held, self._proxies = ExitStack(), own.proxies
         context = AppContext(own, Quiet())
         self._held.enter_context(data_lock(own.data, shared=True))
-        self._held.enter_context(mirrored(own.data, own.cluster.store))
         self._engine = self._held.enter_context(open_engine(context))
         self._replica = Replica(own_name(), self._engine)
         rates = SharedRates(own.decided_api())
@@ -101,25 +95,14 @@ class SpeechReplica:
         return at_root(self._application, own_name(), self._proxies)
 
     async def speak(
-        self, key: str, request: SpeechRequest, avoid: frozenset[str] = frozenset()
-    ) -> AsyncGenerator[Part, None]:
+        self, key: str, sequence: Sequence, avoid: frozenset[str] = frozenset()
+    ) -> Parts:
         """`avoid` is for the router alone."""
-        async for part in self._replica.speak(key, request):
+        async for part in self._replica.speak(key, sequence):
             yield part
 
-    async def append(self, key: str, text: str | None) -> None:
-        await self._replica.append(key, text)
-
-    async def clone(
-        self, audio: Waveform, transcript: str, model: str | None
-    ) -> Clone | TimbreError:
-        return await anyio.to_thread.run_sync(self._replica.clone, audio, transcript, model)
-
-    async def load(self, model: str, wanted: bool) -> TimbreError | None:
-        return await anyio.to_thread.run_sync(self._replica.load, model, wanted)
-
-    async def look(self) -> tuple[str, Stats]:
-        return self._replica.name, self._engine.stats()
+    async def ask(self, method: str, *arguments: Any) -> Any:
+        return await anyio.to_thread.run_sync(self._replica.ask, method, *arguments)
 
     async def check_health(self) -> None:
         """Serve replaces a replica whose engine has ended."""
@@ -137,7 +120,6 @@ class Front:
         self._held, self._proxies = ExitStack(), own.proxies
         context = AppContext(own, Quiet())
         self._held.enter_context(data_lock(own.data, shared=True))
-        self._held.enter_context(mirrored(own.data, own.cluster.store))
         handle = serve.get_deployment_handle(REPLICAS, SPEECH)
         replicas = ServeReplicas(handle, own.cluster.dashboard)
         engine = self._held.enter_context(open_front(context, replicas, device))
@@ -158,7 +140,7 @@ def own_name() -> str:
     return name
 
 
-def at_root(application: ASGIApp, name: str, proxies: Sequence[str] = ()) -> ASGIApp:
+def at_root(application: ASGIApp, name: str, proxies: Iterable[str] = ()) -> ASGIApp:
     """The application as Serve's proxies take it.
 
     Paths are as they are written, whatever prefix Serve has routed by, and the id of a request is
@@ -187,7 +169,7 @@ def build(own: StudioSettings, engines: Engines = Engines()) -> Mapping[str, Any
     own = StudioSettings.model_validate(own.model_dump(exclude_unset=True))  # no class of app.py
     gpus, cpus = share(own.cluster)
     device = own.device if own.device != "auto" else "cuda" if gpus else "cpu"
-    profile = own.profile or ("cpu" if device == "cpu" else "balanced")
+    profile = own.profile or ("cpu" if device == "cpu" else None)
     slots = load_profile(profile, **own.engine_changes()).max_num_seqs
     speech = serve.deployment(
         serve.ingress()(SpeechReplica),
@@ -196,7 +178,7 @@ def build(own: StudioSettings, engines: Engines = Engines()) -> Mapping[str, Any
         max_ongoing_requests=2 * slots,
         max_queued_requests=BURST,
         backpressure_config={"status_code": 429, "retry_after_s": 5},
-        graceful_shutdown_timeout_s=own.cluster.grace,
+        graceful_shutdown_timeout_s=max(own.grace, own.cluster.grace),
         health_check_period_s=HEALTH_SECONDS,
         logging_config=LOGGING,
         **({} if own.cluster.haproxy else ROUTING),

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ray.serve.request_router import FIFOMixin, PendingRequest, RequestRouter, RunningReplica
 
-from engine import Clone, SpeechRequest
+from engine import Sequence
 
 _T = TypeVar("_T")
 
@@ -47,9 +47,8 @@ class SpeechRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]  # Ray has n
 def reference_key(values: Iterable[Any]) -> bytes:
     """What identifies the reference of a request; empty without one."""
     for value in values:
-        if isinstance(value, SpeechRequest) and isinstance(value.voice, Clone):
-            codes = value.voice.codes
-            return b"" if codes is None else blake2b(codes.tobytes(), digest_size=16).digest()
+        if isinstance(value, Sequence) and (reference := value.prompt.reference):
+            return blake2b(reference.codes.tobytes(), digest_size=16).digest()
     return b""
 
 

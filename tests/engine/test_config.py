@@ -10,8 +10,8 @@ from engine import EngineSettings, InvalidSetting, engine_settings, load_profile
 from engine.config import PROFILES
 
 
-def test_the_four_profiles_are_there_and_load():
-    assert profiles() == ("balanced", "cpu", "latency", "throughput")
+def test_the_profiles_are_there_and_load():
+    assert profiles() == ("cpu", "latency", "throughput")
     for name in profiles():
         assert isinstance(load_profile(name), EngineSettings)
 
@@ -23,8 +23,8 @@ def test_a_profile_repeats_no_default(name):
     assert all(plain[key] != value for key, value in weights.items())
 
 
-def test_balanced_is_the_defaults():
-    assert load_profile("balanced") == EngineSettings()
+def test_no_profile_is_the_defaults():
+    assert load_profile() == EngineSettings()
 
 
 def test_single_settings_go_over_the_profile():
@@ -51,9 +51,9 @@ def test_what_is_wrong_is_named(values, says):
         engine_settings(**values)
 
 
-@pytest.mark.parametrize("name", ["", "fast", "../profiles/cpu", "cpu.json"])
+@pytest.mark.parametrize("name", ["", "fast", "balanced", "../profiles/cpu", "cpu.json"])
 def test_an_unknown_profile_names_those_there_are(name):
-    with pytest.raises(InvalidSetting, match="balanced, cpu, latency, throughput"):
+    with pytest.raises(InvalidSetting, match="cpu, latency, throughput"):
         load_profile(name)
 
 

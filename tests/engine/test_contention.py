@@ -13,8 +13,9 @@ import pytest
 
 from engine import Preset, SpeechRequest
 from engine.plan import StepPlan
-from engine.scheduler.lateness import HALF_LIFE, MOST, Lateness
+from engine.scheduler.lateness import Lateness
 from engine.testing import Clock, Costs, FakeEngine
+from engine.thresholds import LATENESS_HALF_LIFE, MOST_RESERVE
 from engine.types import FRAME_SECONDS
 from tests.engine.test_cpu_overload import CPU, NOTICED, cpu
 from tests.support.serving import wait_until
@@ -88,9 +89,9 @@ def test_the_reserve_is_the_worst_hold_up_of_late(seed: int) -> None:
         behind = max(0.0, behind + seconds - FRAME_SECONDS)
         worst = max(worst, behind)
     reserve = lateness.reserve(now)
-    assert reserve <= min(worst, MOST)
-    assert reserve >= min(worst, MOST) * 0.5 ** (now / HALF_LIFE)
-    assert lateness.reserve(now, 2.0) == min(MOST, 2 * reserve)
+    assert reserve <= min(worst, MOST_RESERVE)
+    assert reserve >= min(worst, MOST_RESERVE) * 0.5 ** (now / LATENESS_HALF_LIFE)
+    assert lateness.reserve(now, 2.0) == min(MOST_RESERVE, 2 * reserve)
 
 
 def test_what_was_is_forgotten() -> None:

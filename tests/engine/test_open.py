@@ -45,7 +45,7 @@ def test_without_preload_nothing_is_on_the_device():
         ({"device": "toaster"}, InvalidSetting, "toaster"),
         ({"device": "cuda:99"}, InvalidSetting, "cuda:99.*--device cpu"),
         ({"dtype": "int3"}, InvalidSetting, "int3"),
-        ({"profile": "fast"}, InvalidSetting, "balanced"),
+        ({"profile": "fast"}, InvalidSetting, "latency"),
         ({"slotz": 3}, InvalidSetting, "slotz"),
     ],
 )

@@ -14,7 +14,7 @@ import app
 from engine import EngineSettings, InvalidSetting
 from studio.api import ApiSettings
 from studio.layout import ROOT
-from studio.settings import ClusterSettings, StudioSettings, names, table
+from studio.settings import ClusterSettings, StudioSettings, fixed, names, table
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,10 @@ def test_every_name_is_there_once() -> None:
     every = list(names())
     groups = (StudioSettings, ApiSettings, EngineSettings, ClusterSettings)
     assert len(set(every)) == len(every)
-    assert len(every) == sum(len(group.model_fields) for group in groups) - 3  # the groups' names
+    assert len(every) <= 45
+    assert not set(every) & fixed()
+    fields = {name for group in groups for name in group.model_fields}
+    assert {"max_wait", "lead_factor", "sockets"} <= fields
 
 
 @pytest.mark.parametrize("name", list(names()))
@@ -75,7 +78,6 @@ def test_the_environment_fills_every_group(monkeypatch: pytest.MonkeyPatch) -> N
         "TIMBRE_API_KEYS": "one,two",
         "TIMBRE_API_KEY_RATE": "60/minute",
         "TIMBRE_ENGINE_MAX_NUM_SEQS": "4",
-        "TIMBRE_ENGINE_CHUNK_SCHEDULE": "[1, 3]",
         "TIMBRE_PROFILE": "",
     }
     for name, value in said.items():
@@ -85,7 +87,7 @@ def test_the_environment_fills_every_group(monkeypatch: pytest.MonkeyPatch) -> N
     assert (own.data, own.port, own.profile) == (Path("elsewhere"), 1, None)
     assert own.api.keys == (SecretStr("one"), SecretStr("two"))
     assert (own.api.key_rate, own.api.body_bytes) == ("60/minute", 4096)
-    assert own.engine_changes() == {"max_num_seqs": 4, "chunk_schedule": (1, 3)}
+    assert own.engine_changes() == {"max_num_seqs": 4}
 
 
 def test_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,8 +105,7 @@ def test_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:
         ("TIMBRE_PORT", "99999", "port"),
         ("TIMBRE_API_KEY_RATE", "often", "60/minute"),
         ("TIMBRE_API_BODY_BYTES", "many", "body_bytes"),
-        ("TIMBRE_ENGINE_CHUNK_SCHEDULE", "2,1", r"like .*CHUNK_SCHEDULE=\[1, 2, 4\]"),
-        ("TIMBRE_ENGINE_CHUNK_SCHEDULE", "[2, 1]", "rise"),
+        ("TIMBRE_CLUSTER_STORE", "s3://bucket", "it is gone: mount a volume"),
     ],
 )
 def test_a_bad_one_is_one_plain_line(
@@ -135,7 +136,6 @@ def test_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     ("old", "new"),
     [
         ("TIMBRE_ENGINE_SLOTS", "TIMBRE_ENGINE_MAX_NUM_SEQS"),
-        ("TIMBRE_ENGINE_RAMP", "TIMBRE_ENGINE_CHUNK_SCHEDULE"),
         ("TIMBRE_FRAMES", "TIMBRE_FRAME_ANCESTORS"),
         ("TIMBRE_ENGINE_EIGHT_BITS", "gone"),
     ],
@@ -144,3 +144,15 @@ def test_an_old_name_names_the_new_one(monkeypatch: pytest.MonkeyPatch, old: str
     monkeypatch.setenv(old, "1")
     with pytest.raises(InvalidSetting, match=new):
         app.read_settings()
+
+
+@pytest.mark.parametrize("name", ["API_SOCKETS", "ENGINE_LEAD_FACTOR", "ENGINE_RAMP"])
+def test_what_is_no_setting_any_more_has_no_effect_and_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.setenv(f"TIMBRE_{name}", "3")
+    own = app.read_settings()
+    assert own.model_dump() == StudioSettings().model_dump()
+    told = capsys.readouterr().err
+    assert f"TIMBRE_{name}" in told
+    assert told.count("\n") == 1

@@ -24,8 +24,10 @@ MAX_BATCH = 64  # utterances encoded at once
 class Encoding(Protocol):
     """A text's ids, and where each of them ends in it."""
 
-    ids: list[int]
-    offsets: list[tuple[int, int]]
+    @property
+    def ids(self) -> list[int]: ...
+    @property
+    def offsets(self) -> list[tuple[int, int]]: ...
 
 
 @dataclass(frozen=True)

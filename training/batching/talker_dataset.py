@@ -35,7 +35,7 @@ TEXT, TEXT_LENGTH, CODE, FRAMES, SPEAKER, STYLE = range(6)
 
 
 class Tokenize(Protocol):
-    def __call__(self, texts: list[str]) -> Sequence[Encoding]: ...
+    def __call__(self, texts: list[str], /) -> Sequence[Encoding]: ...
 
 
 class TalkerDataset:

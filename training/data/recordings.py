@@ -15,6 +15,7 @@ import json
 import subprocess
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -137,8 +138,9 @@ def pack_one(name: str, paths: list[Path], out: Path) -> str:
 
 
 def pack(root: Path, out: Path) -> None:
+    there = found(root)
     with ThreadPoolExecutor(2) as pool:
-        for line in pool.map(lambda each: pack_one(*each, out), found(root).items()):
+        for line in pool.map(partial(pack_one, out=out), there.keys(), there.values()):
             print(line, flush=True)
 
 

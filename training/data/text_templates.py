@@ -205,7 +205,9 @@ def place(random: Random, proper: Sequence[str]) -> str:
 
 def sentence(random: Random, proper: Sequence[str] = ()) -> str:
     """One filled pattern with a capital first letter; `proper` are names that few people have."""
-    named = {"name": name, "place": place, "proper": lambda r, names: r.choice(names or PLACES)}
+    named: dict[str, Callable[[Random, Sequence[str]], str]] = {
+        "name": name, "place": place, "proper": lambda r, names: r.choice(names or PLACES)
+    }  # fmt: skip
 
     def fill(match: re.Match[str]) -> str:
         slot = match[1]

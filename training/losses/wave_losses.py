@@ -44,9 +44,8 @@ class WaveLosses:
         self.rate, self.learn_phones = rate, learn_phones
         # Two gradients are taken of one compiled pass.
         functorch_config.donated_buffer = functorch_config.donated_buffer and not compiled
-        self._score_both, self._generator_losses = (
-            torch.compile(call) if compiled else call for call in (score_both, generator_losses)
-        )
+        self._score_both = torch.compile(score_both) if compiled else score_both
+        self._generator_losses = torch.compile(generator_losses) if compiled else generator_losses
         self.lengths = {name: torch.zeros((), device=device) for name in SHARES}  # running means
         self.spectral = SpectralLoss(device)
         self.discriminators = Discriminators().to(device)

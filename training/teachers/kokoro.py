@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -79,7 +80,7 @@ class Albert(nn.Module):
         self.layer = AlbertLayer(self.WIDTH, self.INNER)
 
     def forward(self, ids: Tensor) -> Tensor:
-        tables = self.embeddings
+        tables: Any = self.embeddings
         x = tables["word_embeddings"](ids) + tables["token_type_embeddings"].weight[0]
         x = x + tables["position_embeddings"].weight[: ids.shape[1]]
         x = self.widen(tables["LayerNorm"](x))

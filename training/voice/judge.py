@@ -72,7 +72,8 @@ def speak(engine: Engine, voice: Clone | Preset, texts: Sequence[str], language:
         finished = stream.end.reason == "finished"
         if not chunks:
             return Take(text, np.zeros(1, np.float32), finished)
-        wave = np.concatenate([chunk.pcm for chunk in chunks]).astype(np.float32) / 32768
+        pcm = np.concatenate([chunk.pcm for chunk in chunks])
+        wave = pcm.astype(np.float32) / np.float32(32768)
         return Take(text, wave, finished, np.concatenate([chunk.codes for chunk in chunks]))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:

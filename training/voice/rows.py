@@ -43,7 +43,7 @@ class LearnedRows(nn.Module):
     def limit(self) -> None:
         """Scale rows down that have grown too long."""
         most = LARGEST * self.vector.norm()
-        self.rows *= (most / self.rows.norm(dim=1, keepdim=True).clamp(min=1e-6)).clamp(max=1)
+        self.rows.mul_((most / self.rows.norm(dim=1, keepdim=True).clamp(min=1e-6)).clamp(max=1))
 
     def voice(self, model: str, digest: str) -> Clone:
         rows = self.rows.detach().float().cpu().numpy().copy()

@@ -105,7 +105,7 @@ def _keep(folder: Path, take: Take, stream: SpeechStream) -> None:
 
 
 def features(pcm: Pcm) -> dict[str, float]:
-    wave = pcm.astype(np.float32) / 32768
+    wave = pcm.astype(np.float32) / np.float32(32768)
     return {
         "pitch": acoustic_features.pitch(wave),
         "centroid": acoustic_features.centroid(wave),
@@ -142,7 +142,9 @@ def judge(folder: Path, texts: Sequence[str], moods: Iterable[str]) -> None:
 
 def _read(path: Path) -> Waveform:
     with wav.open(str(path)) as file:
-        return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
+        return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(
+            np.float32
+        ) / np.float32(32768)
 
 
 @dataclass(frozen=True)

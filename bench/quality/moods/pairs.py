@@ -101,7 +101,7 @@ def _described(
     def heard(word: str, noun: str) -> Vector:
         request = SpeechRequest(SAID, Design(f"a {word} {noun}"), "english", seed=SEED, live=False)
         pcm = engine.submit(request).collect()
-        return engine.clone(pcm.astype(np.float32) / 32768).vector
+        return engine.clone(pcm.astype(np.float32) / np.float32(32768)).vector
 
     return [
         (heard(plain, noun), heard(moody, noun))

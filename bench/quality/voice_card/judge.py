@@ -20,7 +20,7 @@ from bench.quality import acoustic_features, words
 from bench.quality.judges import HEARD_RATE, Judges, missing
 from bench.quality.voice_card import card, recordings
 from bench.quality.voice_card.recordings import Spoken
-from engine import write_atomic
+from engine import SAMPLE_RATE, write_atomic
 
 SOURCES = ("model", "teacher", "codec", "references")
 NATURAL = ("voices", "vector", "context", "blends", "styles", "long")
@@ -60,7 +60,7 @@ def judges() -> Judges:
 
 def judged(each: Spoken, clean: bool) -> Judged:
     take, wave = each.take, each.wave
-    seconds = len(wave) / recordings.SAMPLE_RATE
+    seconds = len(wave) / SAMPLE_RATE
     found: dict[str, Any] = {"take": asdict(take), "reason": each.reason, "seconds": seconds}
     said = words.spoken_words(take.text)
     if seconds < SHORTEST:
@@ -128,7 +128,7 @@ def judge_group(folder: Path, group: str, sentences: int, clean: int) -> int:
 
 def tells_of(row: dict[str, Any], each: Spoken) -> bool:
     """Whether a row was judged by this very take."""
-    seconds = len(each.wave) / recordings.SAMPLE_RATE
+    seconds = len(each.wave) / SAMPLE_RATE
     return (row["take"], row["reason"], row["seconds"]) == (asdict(each.take), each.reason, seconds)
 
 

@@ -30,7 +30,7 @@ class Spoken:
 
     @property
     def wave(self) -> Waveform:
-        return self.pcm.astype(np.float32) / 32768
+        return self.pcm.astype(np.float32) / np.float32(32768)
 
 
 def formats() -> list[str]:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from bench.quality.voice_card import plan, recordings
 from bench.quality.voice_card.plan import Sizes, Take
 from bench.quality.voice_card.recordings import Spoken
 from engine import (
+    SAMPLE_RATE,
     Blend,
     Clone,
     Design,
@@ -41,8 +43,9 @@ class Cast:
     def __init__(self, engine: Engine, references: Path | None) -> None:
         self._engine = engine
         self._references = {
-            group: list(recordings.read(references, group))
-            for group in (recordings.groups(references) if references else ())
+            group: list(recordings.read(folder, group))
+            for folder in ([references] if references else [])
+            for group in recordings.groups(folder)
         }
         self._clones: dict[tuple[str, str], Clone] = {}
 
@@ -117,7 +120,7 @@ def keep(
             print(f"stopped before {group}", flush=True)
             return
         recordings.write(folder, group, done, kind)
-        seconds = sum(len(one.pcm) for one in done) / recordings.SAMPLE_RATE
+        seconds = sum(len(one.pcm) for one in done) / SAMPLE_RATE
         took = time.monotonic() - began
         print(f"{group}: {len(done)} takes, {seconds:.0f} s; {took:.0f} s so far", flush=True)
 
@@ -180,5 +183,7 @@ def plans(
 
 def open_model(model: str, device: str, at_once: int, weights: str = "auto") -> Engine:
     """An engine that has room for all that is asked for at once."""
-    room = {"max_num_seqs": at_once, "max_waiting": 4 * at_once, "file_share": 1.0}
+    room: dict[str, Any] = {
+        "max_num_seqs": at_once, "max_waiting": 4 * at_once, "file_share": 1.0
+    }  # fmt: skip
     return open_engine([model], device, weights=weights, **room)

@@ -24,7 +24,7 @@ from engine.worker.codec.codec_graphs import (
     GraphCodec,
     select_codec,
 )
-from engine.worker.reference.reference_encoder import LRUCache
+from engine.worker.lru_cache import LRUCache
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import StepAudio
 
@@ -53,7 +53,7 @@ class CodecRunner:
 
     @property
     def bytes(self) -> int:
-        return self._weights + _size(self._state) + self._cache.bytes
+        return self._weights + _size(self._state) + self._cache.size
 
     def warm(self) -> None:
         """Capture the graphs before the first request."""

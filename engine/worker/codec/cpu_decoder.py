@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,11 +19,13 @@ from torch.nn.functional import pad
 from engine.model.codec import CodecDecoder, CodecState, PreTransformer
 from engine.model.configs import CodecConfig, TransformerConfig
 from engine.model.convs import CausalConv, CausalUpsample, ConvNeXtBlock, SnakeBeta
+from engine.model.layers import scale_of
 from engine.worker.kernels.cpu import codec as kernel
 from engine.worker.kernels.cpu.codec import Memory, Network, State
 from engine.worker.kernels.cpu.layers import array
+from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.threads import ThreadTeam, fastest, new_sync
-from engine.worker.kernels.cpu.tiles import KEEP, LANES, RESIDUAL, SNAKE, STORE, pack
+from engine.worker.kernels.cpu.tiles import KEEP, RESIDUAL, SNAKE, STORE, pack
 from engine.worker.loading.packed_file import Form
 
 MAX_FRAMES = 16  # of all rows of a step: more are not faster, and take memory
@@ -147,7 +150,8 @@ class _Table:
     def linear(self, layer: nn.Linear, follows: int, scale: Tensor | None = None,
                wide: bool = False, sums_front: int = 0) -> None:  # fmt: skip
         """`scale` of each output is folded into the weight."""
-        weight, bias = layer.weight, layer.bias
+        weight: Tensor = layer.weight
+        bias: Tensor | None = layer.bias
         if scale is not None and self.holds:
             weight = weight * scale[:, None]
             bias = None if bias is None else bias * scale
@@ -164,12 +168,12 @@ class _Table:
             )
             self.linear(attention.qkv_proj, STORE, wide=True)
             self.add(kernel.ATTEND, WIDTH=width, INDEX=number)
-            self.linear(attention.o_proj, RESIDUAL | KEEP, block.self_attn_layer_scale.scale)
+            self.linear(attention.o_proj, RESIDUAL | KEEP, scale_of(block.self_attn_layer_scale))
             norm = self.constant(block.post_attention_layernorm.weight)
             self.add(kernel.NORM, WIDTH=width, CONSTANTS=norm)
             self.linear(mlp.gate_up_proj, STORE, wide=True)
             self.add(kernel.GATE, WIDTH=inner)
-            self.linear(mlp.down_proj, RESIDUAL | KEEP, block.mlp_layer_scale.scale)
+            self.linear(mlp.down_proj, RESIDUAL | KEEP, scale_of(block.mlp_layer_scale))
         self.add(kernel.NORM, WIDTH=width, CONSTANTS=self.constant(network.norm.weight))
         self.linear(network.output_proj, STORE)
 
@@ -187,7 +191,7 @@ class _Table:
         self.add(kernel.GELU, WIDTH=block.pwconv1.out_features)
         self.linear(block.pwconv2, RESIDUAL | STORE, block.gamma, sums_front=front)
 
-    def decoder(self, first: CausalConv, *rest: nn.Module) -> None:
+    def decoder(self, first: CausalConv, *rest: Any) -> None:
         *blocks, last, output = rest
         snakes = [*(block.block[0] for block in blocks[1:]), last]
         self.conv(first, STORE, blocks[0].block[0])

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from engine.model.codec import CodecDecoder, CodecState, PreTransformer
 from engine.model.configs import CodecConfig
 from engine.model.convs import CausalConv, DecoderBlock, SnakeBeta
-from engine.model.layers import Block
+from engine.model.layers import Block, LayerScale, scale_of
 from engine.worker.codec.fused_layers import ConvMatmul, Packer, StepContext
 from engine.worker.kernels.triton import codec_kernels as kernels
 from engine.worker.kernels.triton.launch import compile_only, launch
@@ -94,9 +94,10 @@ def silu_gate(x: Tensor) -> Tensor:
     return out
 
 
-def _scaled(linear: nn.Linear, scale: nn.Module, dtype: torch.dtype) -> Tensor:
+def _scaled(linear: nn.Linear, scale: LayerScale | nn.Identity, dtype: torch.dtype) -> Tensor:
     """The transposed weight times the layer scale."""
-    factor = scale.scale.float() if hasattr(scale, "scale") else torch.ones(())
+    factor = scale_of(scale)
+    factor = torch.ones(()) if factor is None else factor.float()
     return (linear.weight.float().T * factor.to(linear.weight.device)).to(dtype).contiguous()
 
 

@@ -166,7 +166,7 @@ def _build(
         ) from error
 
 
-def _check(config: object) -> None:
+def _check(config: Any) -> None:
     """Raise ValueError for sizes that cannot be built in finite time and memory, or not be run."""
     for name, size in _sizes(config):
         if not 0 <= size <= (MAX_COUNT if name in _COUNTED else MAX_SIZE):

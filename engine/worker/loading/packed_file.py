@@ -56,7 +56,7 @@ def write_arrays(target: Path, key: str, arrays: Mapping[str, Tensor], mode: int
     with atomic_replace(target, mode) as part, part.open("r+b") as file:
         file.seek(HEAD)
         for (_, start, _), tensor in zip(_places(forms), arrays.values(), strict=True):
-            gap = b"\0" * (start - file.tell())
+            gap = memoryview(b"\0" * (start - file.tell()))
             for piece in (gap, *_pieces(tensor)):
                 file.write(piece)
                 body.update(piece)

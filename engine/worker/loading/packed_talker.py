@@ -76,6 +76,7 @@ def _tensors(talker: Talker) -> Iterator[tuple[str, Tensor, QuantizedLinear | No
 
 def _layer_forms(path: str, layer: QuantizedLinear, panels: bool) -> dict[str, Form]:
     outputs, inputs = layer.out_features, layer.in_features
+    scales: tuple[int, ...]
     if layer.bits == 8:
         weight, scales = Form(torch.int8, (outputs, inputs)), (outputs,)
     elif panels:

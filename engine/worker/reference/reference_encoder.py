@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,41 +24,8 @@ from torch import Tensor
 
 from engine.threads import lower_thread_priority
 from engine.types import FRAME_SAMPLES, SAMPLE_RATE, Clone, Codes, Vector, Waveform
+from engine.worker.lru_cache import Key, LRUCache, Value
 from engine.worker.reference.encoder_graphs import ROWS, EncoderRunner
-
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
-
-
-class LRUCache(Generic[Key, Value]):
-    """The most recently used values, up to a number of bytes. Thread-safe."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit, self.bytes = limit, 0
-        self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Key, make: Callable[[], Value], size: Callable[[Value], int]) -> Value:
-        """The value of a key; a missing one is computed outside the lock."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key][0]
-        value = make()
-        with self._lock:
-            self._put(key, value, size(value))
-        return value
-
-    def peek(self, key: Key) -> Value | None:
-        with self._lock:
-            return self._values[key][0] if key in self._values else None
-
-    def _put(self, key: Key, value: Value, size: int) -> None:
-        _, before = self._values.pop(key, (None, 0))  # another thread may have stored it first
-        self._values[key] = value, size
-        self.bytes += size - before
-        while self.bytes > self._limit and len(self._values) > 1:
-            self.bytes -= self._values.popitem(last=False)[1][1]
 
 
 @dataclass(eq=False)
@@ -169,9 +135,9 @@ class ReferenceEncoder:
     def _next_batch(self) -> dict[Hashable, Job]:
         with self._lock:
             waiting = {key: job for key, job in self._jobs.items() if not job.started}
-            first = next(iter(waiting.values()), None)
-            alike = ((key, job) for key, job in waiting.items() if job.network is first.network)
-            batch = dict(islice(alike, ROWS[-1] if self._stream else 1)) if first else {}
+            networks = [job.network for job in waiting.values()]
+            alike = ((key, job) for key, job in waiting.items() if job.network is networks[0])
+            batch = dict(islice(alike, ROWS[-1] if self._stream else 1))
             for job in batch.values():
                 job.started = True
         return batch

@@ -148,7 +148,7 @@ class CudaDriver:
     """The driver of one GPU."""
 
     def __init__(self, index: int) -> None:
-        torch.cuda.init()  # type: ignore[no-untyped-call]
+        torch.cuda.init()
         self._library, self._device = _library(), torch.device("cuda", index)
         number, context, page = _number(index), _Context(), _Size()
         # Torch's context of this GPU, which lives as long as the process.

@@ -55,7 +55,8 @@ class KeyValueCache:
         dtype: torch.dtype,
     ) -> KeyValueCache:
         size = (config.layers, slots, config.kv_heads, positions, config.head_dim)
-        return cls(*(zeros(*size, dtype=dtype, device=device) for _ in range(2)))
+        keys, values = (zeros(*size, dtype=dtype, device=device) for _ in range(2))
+        return cls(keys, values)
 
     @classmethod
     def allocate_growing(
@@ -69,7 +70,8 @@ class KeyValueCache:
         """With growing memory: all data of a position is adjacent, so a slot is one range."""
         size = (slots, positions, config.layers, config.kv_heads, config.head_dim)
         both = GrowingTensor(size, 0, dtype, device), GrowingTensor(size, 0, dtype, device)
-        return cls(*(each.tensor.permute(2, 0, 3, 1, 4) for each in both), both)
+        keys, values = (each.tensor.permute(2, 0, 3, 1, 4) for each in both)
+        return cls(keys, values, both)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

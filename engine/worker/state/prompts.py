@@ -7,7 +7,6 @@ it, is the slot's text track, which may still grow. Knows no slots.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from engine.checkpoints.checkpoint import SpecialIds
 from engine.model.talker import Talker
 from engine.plan import Prompt
 from engine.types import Codes, Rows
+from engine.worker.lru_cache import LRUCache
 from engine.worker.staging import Numbers
 
 NOTHING, GIVEN = -1, -2  # in place of a codec id
@@ -88,7 +88,7 @@ class Embedder:
         self._like = talker.codec_head.weight  # [codes, width]
         pad = to_device((ids.tts_pad,), self._like.device)
         self.pad = talker.embed_text(pad)[0]  # [width]
-        self._cache: OrderedDict[Hashable, Tensor] = OrderedDict()
+        self._cache: LRUCache[Hashable, Tensor] = LRUCache(MAX_CACHED)
 
     def layout(self, prompts: Sequence[Prompt]) -> list[PromptRows]:
         return [self._layout(prompt) for prompt in prompts]
@@ -144,13 +144,7 @@ class Embedder:
         return tuple(given)
 
     def _cached(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
-        """Cache the most recently used voices."""
-        if key not in self._cache:
-            self._cache[key] = make()
-            if len(self._cache) > MAX_CACHED:
-                self._cache.popitem(last=False)
-        self._cache.move_to_end(key)
-        return self._cache[key]
+        return self._cache.get(key, make, lambda rows: 1)
 
     def _rows(self, voice: Rows) -> Tensor:
         return to_device(voice, self._like.device).to(self._like.dtype)

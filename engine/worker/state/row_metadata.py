@@ -5,15 +5,28 @@ the device.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from engine.errors import StepFailed
 from engine.plan import ResolvedSampling
 from engine.worker.state.sampling import candidates
-from engine.worker.talker.decode_step import BatchBounds
 
 _ALL = 1 << 30  # ids to rank: the whole vocabulary
+
+
+@dataclass(frozen=True)
+class BatchBounds:
+    """Bounds over a step's rows, known on the host; shapes depend on them."""
+
+    positions: int  # above every row's position
+    first: int | None  # candidates ranked for codebook 0
+    rest: int | None  # and for codebooks 1–15
+
+    def with_positions(self, positions: int) -> BatchBounds:
+        """The same with another bound for positions."""
+        return replace(self, positions=positions)
 
 
 class RowMetadata:

@@ -142,7 +142,7 @@ def _trace(
     def sample(*inputs: Tensor) -> Frame:
         for name, weight in zip(names, inputs, strict=False):
             _set_weight(twin, name, weight)
-        return twin(*inputs[len(names) :])  # type: ignore[no-any-return]
+        return twin(*inputs[len(names) :])
 
     table = frame.predictor.model.codec_embedding[0].weight  # [V, width]
     hidden = torch.zeros_like(table[:rows])
@@ -166,5 +166,5 @@ def _set_weight(network: nn.Module, name: str, weight: Tensor) -> None:
 
 
 def _replay(trace: Trace, *inputs: Tensor) -> Frame:
-    with torch.jit.optimized_execution(False):  # optimizing takes half a second, twice
+    with torch.jit.optimized_execution(False):  # type: ignore[attr-defined]  # optimizing takes half a second, twice
         return trace(*inputs)

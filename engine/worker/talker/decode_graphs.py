@@ -7,8 +7,9 @@ which prepares the next frame. Both forms give the same codes. Knows rows, no se
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -16,7 +17,8 @@ from torch import Tensor
 from engine.worker.cuda_graphs import Capture, GraphRunner, synchronize
 from engine.worker.state.kv_cache import Rows
 from engine.worker.state.prompts import to_device
-from engine.worker.talker.decode_step import BatchBounds, FrameInputs, FrameStep
+from engine.worker.state.row_metadata import BatchBounds
+from engine.worker.talker.decode_step import FrameInputs, FrameStep
 
 BUCKETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 MIN_GRAPH_POSITIONS = 256  # of a graph without fused attention: this times a power of two
@@ -43,7 +45,8 @@ class Decoder(Protocol):
         ...
 
 
-class EagerStep(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class EagerStep:
     step: FrameStep
     rows: Rows
     index: Tensor
@@ -86,7 +89,8 @@ def _as_slice(rows: tuple[int, ...]) -> Rows | None:
     return slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else None
 
 
-class GraphStep(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class GraphStep:
     decoder: GraphDecoder
     rows: int
     index: Tensor

@@ -7,7 +7,6 @@ It reads and writes tensors of `Slots` only; its shapes depend only on the numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -16,29 +15,19 @@ from torch import Tensor
 from engine.checkpoints.checkpoint import SpecialIds
 from engine.model.layers import rotary_embedding
 from engine.model.talker import Talker
+from engine.worker.backends import Candidate, select_backend
+from engine.worker.device import runs_cuda
+from engine.worker.kernels.frame_glue import FrameGlue, PlainFrameGlue
 from engine.worker.state.kv_cache import Rows, SlotAttend
+from engine.worker.state.row_metadata import BatchBounds
 from engine.worker.state.slot_state import Slots
 from engine.worker.talker.code_predictor import CodePredictor
-from engine.worker.talker.frame_glue import select_frame_glue
 from engine.worker.talker.talker_forward import TalkerForward, select_talker_forward
 
 # x [R, width] of rows [R] at positions [R] -> hidden [R, width]
 TalkOne: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 # x [rows, width] of pieces (slot, first position, positions) -> hidden [rows, width]
 TalkPrompts: TypeAlias = Callable[[Tensor, Sequence[tuple[int, int, int]]], Tensor]
-
-
-@dataclass(frozen=True)
-class BatchBounds:
-    """Bounds over a step's rows, known on the host; shapes depend on them."""
-
-    positions: int  # above every row's position
-    first: int | None  # candidates ranked for codebook 0
-    rest: int | None  # and for codebooks 1–15
-
-    def with_positions(self, positions: int) -> BatchBounds:
-        """The same with another bound for positions."""
-        return replace(self, positions=positions)
 
 
 class FrameInputs(NamedTuple):
@@ -121,3 +110,19 @@ class FrameStep:
         if talk := self.talk or self.talk_one:
             return talk(x, index, position)
         return self.run(x[:, None], rows, index, position[:, None], bounds)[:, 0]
+
+
+def select_frame_glue(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FrameGlue:
+    """CUDA kernels if they run here, else the plain form. pad [width]: embedded padding text."""
+    embeddings = talker.model.codec_embedding.weight.detach()
+    plain = PlainFrameGlue(slots, ids, embeddings, pad)
+    if not runs_cuda(slots.hidden.device):
+        return plain
+    from engine.worker.kernels.cuda.glue_kernels import FusedFrameGlue, build, difference
+
+    kernels: Candidate[FusedFrameGlue] = Candidate(
+        "the kernels between a frame's networks",
+        lambda: build(slots, ids, talker, pad),
+        lambda fused: difference(fused, ids, talker),
+    )
+    return select_backend([kernels], plain, 0.0)

@@ -8,20 +8,22 @@ kernels for few rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from torch import Tensor
 
 from engine.worker.cuda_graphs import Capture, GraphRunner
+from engine.worker.state.row_metadata import BatchBounds
 from engine.worker.talker.decode_graphs import DecodeStep, GraphDecoder
-from engine.worker.talker.decode_step import BatchBounds, FrameStep
+from engine.worker.talker.decode_step import FrameStep
 from engine.worker.talker.prefill import GraphPrefiller, PromptPiece
 from engine.worker.talker.talker_forward import FUSED_ROWS, RowInputs
 
 BLOCKS = (2, 4, 8, 16, 32)  # of prompts in one graph, 512 rows at most
 
 
-class MixedStep(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class MixedStep:
     batch: MixedBatch
     rows: int
     index: Tensor

@@ -47,7 +47,7 @@ class RowInputs(NamedTuple):
     """New inputs of some rows, and their positions."""
 
     x: Tensor  # [R, width], or [R, T, width]
-    index: Tensor  # [R]
+    index: Tensor  # type: ignore[assignment]  # [R]; not tuple's method
     positions: Tensor  # [R], or [R, T]
 
 
@@ -64,7 +64,7 @@ def select_talker_forward(
         from engine.worker.kernels.cuda import talker_kernels
 
         persistent = talker_kernels.build(model, slots, (cos, sin))
-        return persistent and TalkerForward(model, slots, cos, sin, persistent)
+        return TalkerForward(model, slots, cos, sin, persistent) if persistent else None
 
     def build_layers() -> TalkerForward:
         if find_spec("triton") is None:
@@ -221,4 +221,4 @@ class TalkerForward:
 
 
 def blocks(model: Transformer) -> list[Block]:
-    return list(model.layers)  # type: ignore[arg-type]
+    return list(model.layers)

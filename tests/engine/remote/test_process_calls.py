@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 import numpy as np
 import pytest
 
 from engine import Clone, EngineClosed, Preset, SpeechRequest, Waveform
 from engine.plan import Checkpoint
-from engine.remote.process_engine import CALL_POLL, ProcessEngine
+from engine.remote.process import EngineProcess, process_engine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from tests.support.serving import wait_until
 
@@ -25,7 +26,7 @@ def slow_to_clone(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
     encode = engine.worker.encode
 
     def encode_slowly(talker: str, audio: Waveform, transcript: str) -> Clone:
-        time.sleep(4 * CALL_POLL)
+        time.sleep(1.0)
         return encode(talker, audio, transcript)
 
     engine.worker.encode = encode_slowly  # type: ignore[method-assign]
@@ -34,11 +35,11 @@ def slow_to_clone(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
 
 def test_a_clone_that_is_being_made_is_answered_while_requests_end() -> None:
     audio = np.ones(24_000, np.float32)
-    with ProcessEngine(slow_to_clone) as engine, ThreadPoolExecutor(2) as threads:
+    with process_engine(slow_to_clone) as engine, ThreadPoolExecutor(2) as threads:
         stream = engine.submit(SpeechRequest("x" * 300, Preset("ryan")))
         next(stream)
         made = threads.submit(engine.clone, audio)
-        wait_until(lambda: engine._calls)  # it is being sent
+        wait_until(lambda: cast(EngineProcess, engine.transport)._calls)  # it is being sent
         drained = threads.submit(engine.drain, 60.0)
         assert len(made.result().vector)
         with pytest.raises(EngineClosed):

@@ -22,18 +22,18 @@ import pytest
 from engine import (
     Busy,
     CheckpointError,
-    End,
     EngineClosed,
     EngineError,
     EngineSettings,
     InvalidSetting,
-    InvalidText,
     Preset,
     SpeechRequest,
 )
 from engine.plan import Checkpoint
-from engine.remote import process_engine
-from engine.remote.process_engine import ProcessEngine
+from engine.remote import process
+from engine.remote.process import EngineProcess, process_engine
+from engine.remote.protocol import Lost
+from engine.remote.remote_engine import MOST_LOSSES, RemoteEngine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from tests.support.serving import wait_until
 
@@ -46,7 +46,7 @@ LONG = replace(HELLO, text="x" * 300)
 SLOW = Costs(step=0.01)
 
 soon = partial(wait_until, seconds=60.0)  # on a busy machine
-Open = Callable[..., ProcessEngine]
+Open = Callable[..., RemoteEngine]
 
 
 def fake(
@@ -81,10 +81,10 @@ def only_once(mark: Path, checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
 
 @pytest.fixture
 def open_engine() -> Iterator[Open]:
-    opened: list[ProcessEngine] = []
+    opened: list[RemoteEngine] = []
 
-    def start(costs: Costs | None = None, **settings: int) -> ProcessEngine:
-        opened.append(ProcessEngine(partial(fake, costs, settings)))
+    def start(costs: Costs | None = None, **settings: int) -> RemoteEngine:
+        opened.append(process_engine(partial(fake, costs, settings)))
         return opened[-1]
 
     yield start
@@ -92,45 +92,12 @@ def open_engine() -> Iterator[Open]:
         engine.close()
 
 
-def kill(engine: ProcessEngine) -> None:
-    engine._process.kill()
+def its(engine: RemoteEngine) -> EngineProcess:
+    return cast(EngineProcess, engine.transport)
 
 
-def test_it_speaks_what_any_engine_speaks(open_engine: Open) -> None:
-    with FakeEngine() as plain:
-        expected = plain.submit(HELLO).collect()
-    engine = open_engine()
-    streams = [engine.submit(HELLO) for _ in range(6)]
-    for stream in streams:
-        assert np.array_equal(stream.collect(), expected)
-        assert stream.end is not None
-        assert (stream.end.reason, stream.seed) == ("finished", 4)
-    assert engine.stats().ended == {"finished": 6}
-
-
-def test_appended_text_is_spoken_and_counted(open_engine: Open) -> None:
-    engine = open_engine()
-    with FakeEngine() as plain:
-        expected = plain.submit(replace(HELLO, layout="streamed")).collect()
-    stream = engine.submit(replace(HELLO, text="", open_text=True))
-    for word in ("Hello ", "there, and ", "good evening."):
-        stream.append(word)
-    stream.close_text()
-    assert np.array_equal(stream.collect(), expected)
-    assert stream.text_tokens == len(HELLO.text)
-    with pytest.raises(InvalidText):
-        stream.append("more")
-
-
-def test_who_leaves_frees_the_slot(open_engine: Open) -> None:
-    engine = open_engine(SLOW)
-    with engine.submit(LONG) as stream:
-        next(stream)
-    for _ in stream:  # what was delivered before
-        pass
-    assert stream.end is not None
-    assert stream.end.reason == "cancelled"
-    soon(lambda: not engine.stats().running)
+def kill(engine: RemoteEngine) -> None:
+    its(engine)._process.kill()
 
 
 def test_who_waits_knows_the_place(open_engine: Open) -> None:
@@ -182,7 +149,7 @@ def test_a_process_that_dies_ends_its_requests_and_another_one_serves(open_engin
 def test_processes_that_die_before_they_speak_are_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(ProcessEngine(partial(only_once, tmp_path / "mark"))) as engine:
+    with closing(process_engine(partial(only_once, tmp_path / "mark"))) as engine:
         kill(engine)
         soon(lambda: engine.ended)
         with pytest.raises(EngineClosed):
@@ -190,17 +157,17 @@ def test_processes_that_die_before_they_speak_are_given_up(
         with pytest.raises(EngineClosed):
             engine.load("fake")
         assert engine.stats().steps == 0
-    monkeypatch.setattr(process_engine, "MOST_LOSSES", 1)
-    with closing(ProcessEngine(partial(fake, None, {}))) as engine:
-        first = engine._process
+    monkeypatch.setattr(process, "MOST_LOSSES", 1)
+    with closing(process_engine(partial(fake, None, {}))) as engine:
+        first = its(engine)._process
         kill(engine)
-        soon(lambda: engine._process is not first and engine.alive)
+        soon(lambda: its(engine)._process is not first and engine.alive)
         kill(engine)
         soon(lambda: engine.ended)
 
 
 def test_a_process_that_cannot_be_made_again_is_the_end(tmp_path: Path) -> None:
-    with closing(ProcessEngine(partial(model_once, tmp_path / "mark"))) as engine:
+    with closing(process_engine(partial(model_once, tmp_path / "mark"))) as engine:
         kill(engine)
         soon(lambda: engine.ended, seconds=30)
         with pytest.raises(EngineClosed, match="no model in there"):
@@ -210,12 +177,12 @@ def test_a_process_that_cannot_be_made_again_is_the_end(tmp_path: Path) -> None:
 def test_closing_while_another_process_starts_ends_that_one_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    engine = ProcessEngine(partial(fake, None, {}))
-    first, starts, pair = engine._process, Event(), socket.socketpair
+    engine = process_engine(partial(fake, None, {}))
+    first, starts, pair = its(engine)._process, Event(), socket.socketpair
 
     def late_pair() -> tuple[socket.socket, socket.socket]:
         starts.set()
-        soon(lambda: engine._closing)
+        soon(its(engine)._closed.is_set)
         time.sleep(0.2)  # `close` has written to the old process
         return pair()
 
@@ -226,43 +193,29 @@ def test_closing_while_another_process_starts_ends_that_one_too(
     closing_thread.start()
     closing_thread.join(30)
     assert not closing_thread.is_alive()
-    assert engine._process is not first
-    assert engine._process.poll() == 0
-
-
-def test_a_request_whose_process_is_lost_as_it_starts_is_refused(
-    open_engine: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = open_engine()
-
-    def lost(*_: object) -> None:
-        engine._sequences.clear()
-        raise EngineClosed(process_engine.LOST)
-
-    monkeypatch.setattr(engine._registry, "register", lost)
-    with pytest.raises(EngineClosed):
-        engine.submit(HELLO)
+    assert its(engine)._process is not first
+    assert its(engine)._process.poll() == 0
 
 
 def test_what_has_ended_here_is_not_spoken_there(open_engine: Open) -> None:
     engine = open_engine(SLOW)
     stream = engine.submit(replace(HELLO, max_frames=4000, ignore_end=True))  # 40 s
     next(stream)
-    (id,) = engine._sequences
-    engine._deliver(id, End("error", 1, 4, EngineClosed(process_engine.LOST)))
+    (sequence,) = engine._registry.sequences()
+    engine.hear(sequence.id, Lost(EngineClosed(process.LOST)))
     soon(lambda: not engine.stats().running, seconds=20)
 
 
 def test_an_answer_that_is_late_is_not_waited_for(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_engine, "STATS_SECONDS", 0.1)
+    monkeypatch.setattr(process, "STATS_SECONDS", 0.1)
     engine = open_engine()
-    engine._process.send_signal(signal.SIGSTOP)
+    its(engine)._process.send_signal(signal.SIGSTOP)
     for _ in range(3):
         engine.stats()
-    engine._process.send_signal(signal.SIGCONT)
-    assert not engine._calls
+    its(engine)._process.send_signal(signal.SIGCONT)
+    assert not its(engine)._calls
 
 
 def test_a_process_that_stops_is_replaced_and_what_nobody_heard_is_begun_again(
@@ -275,15 +228,15 @@ def test_a_process_that_stops_is_replaced_and_what_nobody_heard_is_begun_again(
     text = engine.submit(replace(HELLO, text="", open_text=True))
     text.append("Hello ")
     next(heard)
-    first = engine._process
+    first = its(engine)._process
     first.send_signal(signal.SIGSTOP)
-    monkeypatch.setattr(process_engine, "NOTICED", 2)
-    monkeypatch.setattr(process_engine, "MOST_SILENT", 4)
+    monkeypatch.setattr(process, "NOTICED", 2)
+    monkeypatch.setattr(process, "MOST_SILENT", 4)
     soon(lambda: engine.restarting)
     assert not engine.alive
     left.cancel()
     text.append("there.")
-    soon(lambda: engine._process is not first)
+    soon(lambda: its(engine)._process is not first)
     monkeypatch.undo()  # it may load as long as others do
     text.close_text()
     with pytest.raises(EngineClosed, match="starting anew"):
@@ -293,7 +246,7 @@ def test_a_process_that_stops_is_replaced_and_what_nobody_heard_is_begun_again(
     assert left.collect().size == 0
     assert engine.alive
     assert not engine.restarting
-    assert engine._cancelled == set() == set(engine._tries)
+    assert not engine._lost
 
 
 def made_slowly(begun: Path, go: Path, checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
@@ -307,7 +260,7 @@ def made_slowly(begun: Path, go: Path, checkpoints: Mapping[str, Checkpoint]) ->
 
 def test_who_leaves_while_another_process_starts_does_not_come_back(tmp_path: Path) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
-    with closing(ProcessEngine(partial(made_slowly, begun, go))) as engine:
+    with closing(process_engine(partial(made_slowly, begun, go))) as engine:
         heard, left, waiting = (engine.submit(each) for each in (LONG, LONG, HELLO))
         next(heard)
         kill(engine)
@@ -319,14 +272,15 @@ def test_who_leaves_while_another_process_starts_does_not_come_back(tmp_path: Pa
             pass
         assert left.end is not None
         assert left.end.reason == "cancelled"
-        assert engine._cancelled == set()
+        assert not engine._lost
 
 
 def test_a_request_that_ends_each_process_is_given_up(open_engine: Open) -> None:
     engine = open_engine(SLOW, max_num_seqs=1)
     first, second = engine.submit(LONG), engine.submit(HELLO)
     next(first)  # the second one waits
-    engine._tries[second._progress.id] = process_engine.MOST_TRIES - 1  # type: ignore[attr-defined]
+    lost = engine._lost[second._progress.id]  # type: ignore[attr-defined]
+    lost.extend([""] * (MOST_LOSSES - 1))
     kill(engine)
     for stream in (first, second):
         with pytest.raises(EngineClosed):
@@ -353,26 +307,26 @@ def stops_while_it_loads(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
 def test_loading_has_a_limit(
     make: Any, limit: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_engine, limit, 10)
-    monkeypatch.setattr(process_engine, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(process, limit, 10)
+    monkeypatch.setattr(process, "LOOK_SECONDS", 0.2)
     with pytest.raises(EngineError, match=says):
-        ProcessEngine(make)
+        process_engine(make)
 
 
 def test_an_engine_that_cannot_be_opened_says_why() -> None:
     with pytest.raises(CheckpointError, match="no model in there"):
-        ProcessEngine(no_model)
+        process_engine(no_model)
     with pytest.raises(EngineError, match="ended while it started"):
-        ProcessEngine(no_process)
+        process_engine(no_process)
 
 
 def test_signals_of_a_terminal_are_for_the_server_alone(open_engine: Open) -> None:
     engine = open_engine()
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        engine._process.send_signal(each)
+        its(engine)._process.send_signal(each)
     assert len(engine.submit(HELLO).collect())
     assert engine.drain(30)
-    assert engine._process.wait(30) == 0
+    assert its(engine)._process.wait(30) == 0
 
 
 def tells_and_loads_for_ever(mark: Path, checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
@@ -390,7 +344,7 @@ def test_it_ends_with_the_server_also_while_it_loads(tmp_path: Path) -> None:
         "from tests.engine.remote import test_process_engine as own\n"
         "mark = Path(sys.argv[1])\n"
         "make = partial(own.tells_and_loads_for_ever, mark)\n"
-        "threading.Thread(target=own.ProcessEngine, args=(make,), daemon=True).start()\n"
+        "threading.Thread(target=own.process_engine, args=(make,), daemon=True).start()\n"
         "own.soon(mark.exists)\n"
         "os.kill(os.getpid(), 9)\n"
     )
@@ -402,9 +356,9 @@ def test_it_ends_with_the_server_also_while_it_loads(tmp_path: Path) -> None:
 def test_it_ends_with_the_server_however_that_ends() -> None:
     script = (
         "from functools import partial\n"
-        "from tests.engine.remote.test_process_engine import ProcessEngine, fake\n"
-        "engine = ProcessEngine(partial(fake, None, {}))\n"
-        "print(engine._process.pid, flush=True)\n"
+        "from tests.engine.remote.test_process_engine import process_engine, fake, its\n"
+        "engine = process_engine(partial(fake, None, {}))\n"
+        "print(its(engine)._process.pid, flush=True)\n"
         "import os; os.kill(os.getpid(), 9)\n"
     )
     command = [sys.executable, "-c", script]

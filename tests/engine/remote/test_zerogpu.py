@@ -23,7 +23,8 @@ from engine import (
     SpeechRequest,
     UnknownVoice,
 )
-from engine.remote.zerogpu import MAX_SECONDS, ZeroGpuEngine, run_request, seconds_to_lend
+from engine.remote.remote_engine import RemoteEngine
+from engine.remote.zerogpu import MAX_SECONDS, LentDevice, run_request, seconds_to_lend
 from engine.requests.sequence import Sequence
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from tests.support.serving import wait_until
@@ -56,9 +57,10 @@ def there(costs: Costs | None = None) -> Engine:
     return FakeEngine([checkpoint()], EngineSettings(max_num_seqs=1), costs=costs, start=False)
 
 
-def lent(lend: Any = near, make: Callable[[], Engine] = there, **settings: Any) -> ZeroGpuEngine:
+def lent(lend: Any = near, make: Callable[[], Engine] = there, **settings: Any) -> RemoteEngine:
     own = checkpoint()
-    return ZeroGpuEngine({own.capabilities.name: own}, EngineSettings(**settings), make, lend)
+    names = {own.capabilities.name: own}
+    return RemoteEngine(names, EngineSettings(**settings), LentDevice(make, lend))
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +206,7 @@ def test_too_many_are_told_to_come_back() -> None:
         return there(Costs(step=0.05))
 
     with lent(make=slow, max_waiting=2) as engine:
-        streams = [engine.submit(LONG) for _ in range(2)]
+        streams = [engine.submit(LONG) for _ in range(3)]
         with pytest.raises(Busy):
             engine.submit(LONG)
         for stream in streams:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine.scheduler.pauses import LEAST_FRAMES, split
+from engine.scheduler.pauses import split
+from engine.thresholds import LEAST_PIECE
 from engine.types import CODEBOOKS, FRAME_SAMPLES, Chunk
 
 
@@ -60,7 +61,7 @@ def test_nothing_is_lost() -> None:
     np.testing.assert_array_equal(joined, pcm[: len(joined)])
     codes = np.concatenate([chunk.codes for chunk in whole])[:, 0]
     np.testing.assert_array_equal(codes, np.arange(len(pcm) // FRAME_SAMPLES))
-    assert all(piece.frames >= LEAST_FRAMES for piece in pieces)
+    assert all(piece.frames >= LEAST_PIECE for piece in pieces)
 
 
 def test_speech_without_a_pause_is_cut_where_it_is_quietest() -> None:

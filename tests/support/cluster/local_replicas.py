@@ -6,11 +6,10 @@ import asyncio
 import pickle
 from collections.abc import Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, TypeVar
 
-from engine import Clone, Engine, SpeechRequest, Stats, TimbreError, Waveform
-from engine.cluster.cluster_engine import ReplicaLost
-from engine.cluster.replica import Parts, Replica
+from engine import Engine, Parts, Replica, ReplicaLost, Sequence
 
 T = TypeVar("T")
 
@@ -35,7 +34,7 @@ class LocalReplicas:
         """Stop a replica, from any thread; its streams get no more."""
         self.there.pop(name).engine.close()
 
-    async def speak(self, key: str, request: SpeechRequest, avoid: frozenset[str]) -> Parts:
+    async def speak(self, key: str, sequence: Sequence, avoid: frozenset[str]) -> Parts:
         left = [name for name in self.there if name not in avoid] or list(self.there)
         if not left:
             raise ReplicaLost
@@ -43,7 +42,7 @@ class LocalReplicas:
         self.asked.append(name)
         self.speaking[name] += 1
         try:
-            async with aclosing(self.there[name].speak(key, carried(request))) as parts:
+            async with aclosing(self.there[name].speak(key, carried(sequence))) as parts:
                 async for part in parts:
                     if name not in self.there:
                         raise ReplicaLost
@@ -51,22 +50,10 @@ class LocalReplicas:
         finally:
             self.speaking[name] -= 1
 
-    async def append(self, key: str, text: str | None) -> None:
-        for each in tuple(self.there.values()):
-            await each.append(key, text)
-
-    async def clone(
-        self, audio: Waveform, transcript: str, model: str | None
-    ) -> Clone | TimbreError:
-        return carried(next(iter(self.there.values())).clone(audio, transcript, model))
-
-    async def load(self, model: str, wanted: bool) -> TimbreError | None:
+    async def ask(self, method: str, *arguments: Any, each: bool = True) -> list[Any]:
+        there = tuple(self.there.values()) if each else (next(iter(self.there.values())),)
         loop = asyncio.get_running_loop()
-        works = [
-            loop.run_in_executor(None, each.load, model, wanted) for each in self.there.values()
-        ]
-        errors: list[Any] = await asyncio.gather(*works)
-        return next((carried(error) for error in errors if error), None)
-
-    async def look(self) -> Mapping[str, Stats]:
-        return {name: carried(each.engine.stats()) for name, each in self.there.items()}
+        asked = (partial(one.ask, method, *carried(arguments)) for one in there)
+        return carried(
+            list(await asyncio.gather(*(loop.run_in_executor(None, one) for one in asked)))
+        )

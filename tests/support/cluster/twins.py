@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine import ClusterEngine, Engine, Replicas, load_profile
+from engine import Engine, RemoteEngine, Replicas, load_profile
+from engine.remote.replicas import ReplicaPool
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from studio.cli.app_context import AppContext
 from studio.cluster.deployments import Engines
@@ -15,10 +16,11 @@ def open_twin(context: AppContext) -> Engine:
     return FakeEngine(settings=load_profile("cpu", **context.settings.engine_changes()), costs=SLOW)
 
 
-def open_twin_front(context: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
+def open_twin_front(context: AppContext, replicas: Replicas, device: str) -> RemoteEngine:
     checkpoint = FakeCheckpoint()
     settings = load_profile("cpu", **context.settings.engine_changes())
-    return ClusterEngine({checkpoint.capabilities.name: checkpoint}, settings, replicas)
+    pool = ReplicaPool(replicas, settings)
+    return RemoteEngine({checkpoint.capabilities.name: checkpoint}, settings, pool)
 
 
 TWINS = Engines(open_twin, open_twin_front)

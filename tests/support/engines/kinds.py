@@ -12,10 +12,11 @@ from threading import Lock
 from typing import Any, cast
 
 from engine import EngineSettings, Preset, SpeechEngine, SpeechRequest
-from engine.cluster.cluster_engine import ClusterEngine
 from engine.plan import Checkpoint, StepPlan
-from engine.remote.process_engine import ProcessEngine
-from engine.remote.zerogpu import ZeroGpuEngine
+from engine.remote.process import EngineProcess, process_engine
+from engine.remote.remote_engine import RemoteEngine
+from engine.remote.replicas import ReplicaPool
+from engine.remote.zerogpu import LentDevice
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from tests.support.cluster.local_replicas import LocalReplicas
 
@@ -54,8 +55,9 @@ def in_process(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
 
 @contextmanager
 def own_process(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
-    with ProcessEngine(partial(fake, costs, settings)) as engine:
-        yield Opened(engine, engine._process.kill)
+    with process_engine(partial(fake, costs, settings)) as engine:
+        process = cast(EngineProcess, engine.transport)
+        yield Opened(engine, process._process.kill)
 
 
 @contextmanager
@@ -79,7 +81,7 @@ def zerogpu(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
     alone = EngineSettings(max_num_seqs=1)
     make = partial(FakeEngine, [own], alone, costs, start=False)
     names = {own.capabilities.name: own}
-    with ZeroGpuEngine(names, _settings(settings), make, lend) as engine:
+    with RemoteEngine(names, _settings(settings), LentDevice(make, lend)) as engine:
         yield Opened(engine, lambda: taken.append(True), tries_again=False, open_text=False)
 
 
@@ -90,7 +92,8 @@ def cluster(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
     engines = {f"replica-{number}": FakeEngine(settings=there, costs=costs) for number in range(2)}
     replicas = LocalReplicas(engines)
     try:
-        with ClusterEngine({own.capabilities.name: own}, there, replicas) as engine:
+        pool = ReplicaPool(replicas, there)
+        with RemoteEngine({own.capabilities.name: own}, there, pool) as engine:
             yield Opened(engine, lambda: replicas.kill(replicas.asked[-1]))
     finally:
         for each in engines.values():

@@ -13,21 +13,20 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 from numba import float32, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from engine.worker.kernels.cpu import llvm
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import dot, sum_of
 from engine.worker.kernels.cpu.layers import Floats, exponential, norm, rotate
+from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.threads import barrier
 from engine.worker.kernels.cpu.tiles import (
-    LANES,
     ROWS,
     STORE,
     VECTORS,
-    BFloat,
     product,
 )
 
@@ -79,8 +78,7 @@ def _widen(typing: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         if signature.args[0] == types.float32:
             return given[0]
-        bits = builder.zext(given[0], ir.IntType(32))
-        return builder.bitcast(builder.shl(bits, ir.Constant(bits.type, 16)), ir.FloatType())
+        return llvm.widen(builder, given[0])
 
     return types.float32(value), generate
 
@@ -92,7 +90,7 @@ def _narrow(typing: Any, value: Any, like: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         if signature.return_type == types.float32:
             return given[0]
-        return builder.bitcast(builder.fptrunc(given[0], BFloat()), ir.IntType(16))
+        return builder.bitcast(builder.fptrunc(given[0], llvm.BFloat()), llvm.SHORT)
 
     return like(types.float32, like), generate
 

@@ -15,22 +15,22 @@ from numba import float32, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from engine.worker.kernels.cpu import llvm
 from engine.worker.kernels.cpu.compiler import compiled
+from engine.worker.kernels.cpu.llvm import LANES
 
-LANES, VECTORS = 16, 4  # numbers of a vector, vectors of a sum
+VECTORS = 4  # of a sum
 MULTIPLE = LANES * VECTORS  # inputs are a multiple of this
 BLOCK = 16  # outputs whose weights stay in the first cache while they meet all rows
 
 
-def _widen(builder: Any, stored: Any, vector: Any) -> Any:
+def _widen(builder: Any, stored: Any) -> Any:
     """Stored weights as float32: float32 itself, 8 bits, or the bits of bfloat16."""
-    if stored.type == vector:
+    if stored.type == llvm.FLOATS:
         return stored
-    whole = ir.VectorType(ir.IntType(32), LANES)
-    if stored.type.element == ir.IntType(8):
-        return builder.sitofp(builder.sext(stored, whole), vector)
-    bits = builder.shl(builder.zext(stored, whole), ir.Constant(whole, [16] * LANES))
-    return builder.bitcast(bits, vector)
+    if stored.type.element == llvm.BYTE:
+        return builder.sitofp(builder.sext(stored, llvm.INTS), llvm.FLOATS)
+    return llvm.widen(builder, stored)
 
 
 def _dots(count: int) -> Callable[..., Any]:
@@ -38,13 +38,8 @@ def _dots(count: int) -> Callable[..., Any]:
     (float32 [rows, K]); what is over of K behind a multiple of MULTIPLE is left out."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        weights, x = (
-            context.make_array(kind)(context, builder, value)
-            for kind, value in zip(signature.args[:2], given[:2], strict=True)
-        )
-        number = ir.FloatType()
-        vector = ir.VectorType(number, LANES)
-        stored = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
+        weights, x = llvm.arrays(context, builder, signature, given, 0, 1)
+        stored = llvm.vector(context.get_data_type(signature.args[0].dtype))
         length = builder.extract_value(weights.shape, 0)
         whole = builder.and_(length, ir.Constant(length.type, -MULTIPLE))
         rows = [
@@ -52,36 +47,28 @@ def _dots(count: int) -> Callable[..., Any]:
                 types.intp, row)), length)])
             for row in range(count)
         ]  # fmt: skip
-        fma = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{LANES}f32"
-        )
-        zero = ir.Constant(vector, [0.0] * LANES)
+        fma, zero = llvm.fma(builder), llvm.constant(llvm.FLOATS, 0.0)
         sums = [
             [cgutils.alloca_once_value(builder, zero) for _ in range(VECTORS)] for _ in range(count)
         ]
-
-        def load(pointer: Any, at: Any, kind: Any, align: int) -> Any:
-            place = builder.bitcast(builder.gep(pointer, [at]), kind.as_pointer())
-            return builder.load(place, align=align)
 
         step = context.get_constant(types.intp, MULTIPLE)
         nothing = context.get_constant(types.intp, 0)
         with cgutils.for_range_slice(builder, nothing, whole, step) as (start, _):
             for place in range(VECTORS):
                 at = builder.add(start, context.get_constant(types.intp, place * LANES))
-                weight = load(weights.data, at, stored, 1)
-                weight = _widen(builder, weight, vector)
+                weight = _widen(builder, llvm.load(builder, weights.data, at, stored, 1))
                 for row, own in zip(rows, sums, strict=True):
                     total = builder.load(own[place])
-                    value = builder.call(fma, [weight, load(row, at, vector, 4), total])
-                    builder.store(value, own[place])
+                    value = llvm.load(builder, row, at, llvm.FLOATS)
+                    builder.store(builder.call(fma, [weight, value, total]), own[place])
         totals = [_total(builder, [builder.load(each) for each in own]) for own in sums]
         return context.make_tuple(builder, signature.return_type, totals)
 
     def dots(typing: Any, weights: Any, x: Any, row: Any) -> Any:
         return types.UniTuple(types.float32, count)(weights, x, types.intp), generate
 
-    return intrinsic(dots)  # type: ignore[no-any-return]
+    return intrinsic(dots)
 
 
 def _total(builder: Any, vectors: list[Any]) -> Any:
@@ -95,14 +82,12 @@ def _total(builder: Any, vectors: list[Any]) -> Any:
             builder.shuffle_vector(
                 total,
                 ir.Constant(total.type, ir.Undefined),
-                ir.Constant(
-                    ir.VectorType(ir.IntType(32), lanes), list(range(start, start + lanes))
-                ),
+                ir.Constant(llvm.vector(llvm.INT, lanes), list(range(start, start + lanes))),
             )
             for start in (0, lanes)
         )
         total = builder.fadd(*halves)
-    return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
+    return builder.extract_element(total, llvm.constant(llvm.INT, 0))
 
 
 _one, _two, _four = _dots(1), _dots(2), _dots(4)
@@ -113,18 +98,16 @@ def _sum(typing: Any, x: Any) -> Any:
     """Of x [K] (float32); what is over of K behind a multiple of MULTIPLE is left out."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, given[0])
-        vector = ir.VectorType(ir.FloatType(), LANES)
+        (array,) = llvm.arrays(context, builder, signature, given, 0)
         length = builder.extract_value(array.shape, 0)
         whole = builder.and_(length, ir.Constant(length.type, -MULTIPLE))
-        zero = ir.Constant(vector, [0.0] * LANES)
+        zero = llvm.constant(llvm.FLOATS, 0.0)
         sums = [cgutils.alloca_once_value(builder, zero) for _ in range(VECTORS)]
         step, nothing = (context.get_constant(types.intp, each) for each in (MULTIPLE, 0))
         with cgutils.for_range_slice(builder, nothing, whole, step) as (start, _):
             for place, own in enumerate(sums):
                 at = builder.add(start, context.get_constant(types.intp, place * LANES))
-                pointer = builder.bitcast(builder.gep(array.data, [at]), vector.as_pointer())
-                value = builder.load(pointer, align=4)
+                value = llvm.load(builder, array.data, at, llvm.FLOATS)
                 builder.store(builder.fadd(builder.load(own), value), own)
         return _total(builder, [builder.load(each) for each in sums])
 

@@ -9,22 +9,23 @@ where that holds them exactly), 8 bits with a scale for each output, or panels o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from llvmlite import ir
 from numba import float32, int32, types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from engine.model.configs import TransformerConfig
-from engine.model.layers import Block, Transformer
-from engine.model.quantized_linear import QuantizedLinear
-from engine.worker.kernels.cpu import nibbles
+from engine.model.layers import Transformer
+from engine.model.quantized_linear import GROUP, QuantizedLinear
+from engine.worker.kernels.cpu import llvm, nibbles
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import MULTIPLE, dot, multiply, sum_of
+from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.threads import barrier, new_sync
 
 Floats: TypeAlias = NDArray[np.float32]
@@ -61,7 +62,7 @@ class Rounded(NamedTuple):
     @classmethod
     def allocate(cls, threads: int, rows: int, inputs: int) -> Rounded:
         """All threads' memory: each array has one more dimension."""
-        size = threads, rows, inputs // nibbles.GROUP
+        size = threads, rows, inputs // GROUP
         values = np.zeros((threads, rows, inputs), np.int8)
         return cls(
             values, np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.int32)
@@ -89,19 +90,19 @@ class Scratch(NamedTuple):
         kept = 2 * config.kv_heads * config.head_dim
         inner = config.intermediate_size
         sizes = (width, heads + kept, heads, inner, max(2 * inner, width))
-        shared = (np.zeros((rows, size), np.float32) for size in sizes)
+        x, qkv, attended, hidden, products = (np.zeros((rows, size), np.float32) for size in sizes)
         normed = np.zeros((threads, rows, width), np.float32)
         own = np.zeros((threads, positions + config.head_dim), np.float32)
         rounded = Rounded.allocate(threads, rows, max(width, heads, inner))
-        return cls(*shared, normed, own, rounded, new_sync())
+        return cls(x, qkv, attended, hidden, products, normed, own, rounded, new_sync())
 
 
-def pack(layers: list[nn.Module]) -> tuple[NDArray[Any], Floats]:
+def pack(layers: Sequence[Any]) -> tuple[NDArray[Any], Floats]:
     """Weights and scales of equal linear layers, side by side; the layers keep views of them, in
     float32 where these weights are bfloat16."""
     if getattr(layers[0], "bits", 8) == 4:
         return _pack_panels(layers), np.ones((len(layers), 0), np.float32)
-    given = [layer.weight.detach() for layer in layers]  # type: ignore[union-attr]
+    given: list[Tensor] = [layer.weight.detach() for layer in layers]
     if isinstance(layers[0], QuantizedLinear) and (together := side_by_side(given)) is not None:
         return together.numpy(), torch.stack([layer.scales for layer in layers]).float().numpy()
     like = torch.empty(0, dtype=given[0].dtype).numpy().dtype
@@ -142,14 +143,14 @@ def _narrowed(weights: Tensor) -> NDArray[Any]:
     return bits
 
 
-def _pack_panels(layers: list[Any]) -> NDArray[np.uint8]:
+def _pack_panels(layers: Sequence[Any]) -> NDArray[np.uint8]:
     """Equal layers of 4 bits as panels, side by side; each layer keeps a view of its own."""
     if all(layer.panels is not None for layer in layers):
         together = side_by_side([layer.panels for layer in layers])
         if together is not None:
-            return together.numpy()  # type: ignore[no-any-return]
-    outputs, groups = layers[0].out_features, layers[0].in_features // nibbles.GROUP
-    size = len(layers), outputs // nibbles.LANES, groups * nibbles.GROUP_BYTES
+            return together.numpy()
+    outputs, groups = layers[0].out_features, layers[0].in_features // GROUP
+    size = len(layers), outputs // LANES, groups * nibbles.GROUP_BYTES
     panels = np.empty(size, np.uint8)
     for layer, own in zip(layers, panels, strict=True):
         own[:] = nibbles.pack(layer.levels, layer.scales)
@@ -159,7 +160,7 @@ def _pack_panels(layers: list[Any]) -> NDArray[np.uint8]:
 
 def layer_weights(network: Transformer) -> Weights:
     """A network's weights as the kernel reads them."""
-    blocks: list[Block] = list(network.layers)  # type: ignore[arg-type]
+    blocks = list(network.layers)
     matrices = (
         *pack([block.self_attn.qkv_proj for block in blocks]),
         *pack([block.self_attn.o_proj for block in blocks]),
@@ -167,7 +168,7 @@ def layer_weights(network: Transformer) -> Weights:
         *pack([block.mlp.down_proj for block in blocks]),
     )
     norms = [(block.input_layernorm, block.post_attention_layernorm) for block in blocks]
-    heads = [(block.self_attn.q_norm, block.self_attn.k_norm) for block in blocks]
+    heads = [own for block in blocks if (own := block.self_attn.norms())]
     return Weights(
         *matrices,
         _vectors(norms),
@@ -315,9 +316,8 @@ def _power_of_two(typing: Any, exponent: Any) -> Any:
     """2 to the power of an int32 from -126 to 127, as float32."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        kind = ir.IntType(32)
-        biased = builder.add(given[0], ir.Constant(kind, 127))
-        return builder.bitcast(builder.shl(biased, ir.Constant(kind, 23)), ir.FloatType())
+        biased = builder.add(given[0], llvm.constant(llvm.INT, 127))
+        return builder.bitcast(builder.shl(biased, llvm.constant(llvm.INT, 23)), llvm.FLOAT)
 
     return types.float32(types.int32), generate
 

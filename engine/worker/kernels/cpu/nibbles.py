@@ -23,15 +23,30 @@ from torch import Tensor
 
 from engine.model.quantized_linear import GROUP
 from engine.worker.kernels.cpu.compiler import compiled
+from engine.worker.kernels.cpu.llvm import (
+    BYTE,
+    FLOAT,
+    FLOATS,
+    INT,
+    INTS,
+    LANES,
+    SHORT,
+    arrays,
+    constant,
+    declare,
+    fma,
+    load,
+    spread,
+    store,
+    vector,
+    widen,
+)
 
-LANES = 16  # outputs of a panel
 ROWS = 12  # that meet a group's levels while these are in registers
 LEVEL_BYTES, SCALE_BYTES = LANES * GROUP // 2, LANES * 2
 GROUP_BYTES = LEVEL_BYTES + 2 * SCALE_BYTES
 MIDDLE = 8  # the level whose value is a group's zero
 VNNI = get_host_cpu_features().get("avx512vnni", False)
-_BYTE, _SHORT, _INT, _FLOAT = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.FloatType()
-_INTS, _FLOATS = ir.VectorType(_INT, LANES), ir.VectorType(_FLOAT, LANES)
 _LOADS, _BYTES = LEVEL_BYTES // 64, 64  # vectors of a group's levels
 
 
@@ -48,36 +63,20 @@ def pack(levels: Tensor, scales: Tensor) -> NDArray[np.uint8]:
     return torch.cat((nibbles, steps), 2).flatten(1).numpy()
 
 
-def _pointer(builder: Any, data: Any, at: Any, kind: Any) -> Any:
-    return builder.bitcast(builder.gep(data, [at]), kind.as_pointer())
-
-
-def _spread(builder: Any, value: Any) -> Any:
-    """A vector of equal numbers."""
-    kind = ir.VectorType(value.type, LANES)
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_INT, 0))
-    order = ir.Constant(ir.VectorType(_INT, LANES), [0] * LANES)
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), order)
-
-
-def _declare(builder: Any, name: str, result: Any, *kinds: Any) -> Any:
-    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), name)
-
-
 def _fetch(builder: Any, pointer: Any) -> None:
     """Bring what will be read soon into the cache."""
-    fetch = _declare(builder, "llvm.prefetch.p0i8", ir.VoidType(), pointer.type, _INT, _INT, _INT)
-    builder.call(fetch, [pointer, *(ir.Constant(_INT, each) for each in (0, 3, 1))])
+    fetch = declare(builder, "llvm.prefetch.p0i8", ir.VoidType(), pointer.type, INT, INT, INT)
+    builder.call(fetch, [pointer, *(constant(INT, each) for each in (0, 3, 1))])
 
 
 def _levels(builder: Any, data: Any, at: Any) -> list[Any]:
     """A group's levels, four inputs of each output at a time."""
-    found, mask = [], ir.Constant(_INTS, [0x0F0F0F0F] * LANES)
-    for load in range(_LOADS):
-        own = builder.add(at, ir.Constant(at.type, load * _BYTES))
-        raw = builder.load(_pointer(builder, data, own, _INTS), align=1)
+    found, mask = [], constant(INTS, 0x0F0F0F0F)
+    for number in range(_LOADS):
+        own = builder.add(at, constant(at.type, number * _BYTES))
+        raw = load(builder, data, own, INTS, 1)
         found.append(builder.and_(raw, mask))
-        found.append(builder.and_(builder.lshr(raw, ir.Constant(_INTS, [4] * LANES)), mask))
+        found.append(builder.and_(builder.lshr(raw, constant(INTS, 4)), mask))
     return found
 
 
@@ -85,10 +84,8 @@ def _steps(builder: Any, data: Any, at: Any) -> tuple[Any, Any]:
     """A group's scales and zeros as float32."""
     found = []
     for which in range(2):
-        own = builder.add(at, ir.Constant(at.type, LEVEL_BYTES + which * SCALE_BYTES))
-        kind = ir.VectorType(_SHORT, LANES)
-        bits = builder.zext(builder.load(_pointer(builder, data, own, kind), align=1), _INTS)
-        found.append(builder.bitcast(builder.shl(bits, ir.Constant(_INTS, [16] * LANES)), _FLOATS))
+        own = builder.add(at, constant(at.type, LEVEL_BYTES + which * SCALE_BYTES))
+        found.append(widen(builder, load(builder, data, own, vector(SHORT), 1)))
     return found[0], found[1]
 
 
@@ -99,44 +96,40 @@ def _round_group(
     """A group of a row's inputs in 8 bits; see `round_inputs`."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        x, values, steps, offsets, starts = (
-            context.make_array(signature.args[at])(context, builder, given[at])
-            for at in (0, 3, 4, 5, 6)
-        )
+        held = arrays(context, builder, signature, given, 0, 3, 4, 5, 6)
+        x, values, steps, offsets, starts = held
         row, group = given[1:3]
-        inputs = builder.mul(group, ir.Constant(group.type, GROUP))
+        inputs = builder.mul(group, constant(group.type, GROUP))
 
         def place(array: Any, at: Any) -> Any:
             width = builder.extract_value(array.shape, 1)
             return builder.add(builder.mul(row, width), at)
 
         unary = [
-            _declare(builder, f"llvm.{name}.v{LANES}f32", _FLOATS, _FLOATS)
+            declare(builder, f"llvm.{name}.v{LANES}f32", FLOATS, FLOATS)
             for name in ("fabs", "rint")
         ]
-        larger = _declare(builder, f"llvm.maxnum.v{LANES}f32", _FLOATS, _FLOATS, _FLOATS)
-        most = _declare(builder, f"llvm.vector.reduce.fmax.v{LANES}f32", _FLOAT, _FLOATS)
-        total = _declare(builder, f"llvm.vector.reduce.add.v{LANES}i32", _INT, _INTS)
+        larger = declare(builder, f"llvm.maxnum.v{LANES}f32", FLOATS, FLOATS, FLOATS)
+        most = declare(builder, f"llvm.vector.reduce.fmax.v{LANES}f32", FLOAT, FLOATS)
+        total = declare(builder, f"llvm.vector.reduce.add.v{LANES}i32", INT, INTS)
         halves = []
         for half in range(2):
-            at = builder.add(inputs, ir.Constant(inputs.type, half * LANES))
-            pointer = _pointer(builder, x.data, place(x, at), _FLOATS)
-            halves.append((at, builder.load(pointer, align=4)))
+            at = builder.add(inputs, constant(inputs.type, half * LANES))
+            halves.append((at, load(builder, x.data, place(x, at), FLOATS)))
         sizes = [builder.call(unary[0], [value]) for _, value in halves]
         size = builder.call(most, [builder.call(larger, sizes)])
-        least, levels = ir.Constant(_FLOAT, 2.0**-80), ir.Constant(_FLOAT, 127.0)
+        least, levels = constant(FLOAT, 2.0**-80), constant(FLOAT, 127.0)
         size = builder.select(builder.fcmp_ordered(">", size, least), size, least)
         inverse, step = builder.fdiv(levels, size), builder.fdiv(size, levels)
         whole = []
         for at, value in halves:
-            scaled = builder.call(unary[1], [builder.fmul(value, _spread(builder, inverse))])
-            whole.append(builder.fptosi(scaled, _INTS))
-            small = builder.trunc(whole[-1], ir.VectorType(_BYTE, LANES))
-            pointer = _pointer(builder, values.data, place(values, at), small.type)
-            builder.store(small, pointer, align=1)
+            scaled = builder.call(unary[1], [builder.fmul(value, spread(builder, inverse))])
+            whole.append(builder.fptosi(scaled, INTS))
+            small = builder.trunc(whole[-1], vector(BYTE))
+            store(builder, small, values.data, place(values, at), 1)
         count = builder.call(total, [builder.add(*whole)])
-        offset = builder.fmul(step, builder.sitofp(count, _FLOAT))
-        start = builder.mul(count, ir.Constant(_INT, -MIDDLE))
+        offset = builder.fmul(step, builder.sitofp(count, FLOAT))
+        start = builder.mul(count, constant(INT, -MIDDLE))
         for array, number in ((steps, step), (offsets, offset), (starts, start)):
             builder.store(number, builder.gep(array.data, [place(array, group)]))
         return context.get_dummy_value()
@@ -165,48 +158,46 @@ def _panel(count: int) -> Callable[..., Any]:
     written from its column `to` on."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        weights, values, steps, offsets, starts, out = (
-            context.make_array(signature.args[at])(context, builder, given[at])
-            for at in (0, 3, 4, 5, 6, 8)
-        )
+        passed = arrays(context, builder, signature, given, 0, 3, 4, 5, 6, 8)
+        weights, values, steps, offsets, starts, out = passed
         at, groups, row, to = given[1], given[2], given[7], given[9]
-        rows = [builder.add(row, ir.Constant(row.type, each)) for each in range(count)]
+        rows = [builder.add(row, constant(row.type, each)) for each in range(count)]
 
         def data(array: Any, own: Any, column: Any) -> Any:
             place = builder.add(builder.mul(own, builder.extract_value(array.shape, 1)), column)
             return builder.gep(array.data, [place])
 
-        dot = _declare(builder, "llvm.x86.avx512.vpdpbusd.512", _INTS, _INTS, _INTS, _INTS)
-        fma = _declare(builder, f"llvm.fma.v{LANES}f32", _FLOATS, _FLOATS, _FLOATS, _FLOATS)
-        zero = ir.Constant(_FLOATS, [0.0] * LANES)
+        dot = declare(builder, "llvm.x86.avx512.vpdpbusd.512", INTS, INTS, INTS, INTS)
+        multiply_add = fma(builder)
+        zero = constant(FLOATS, 0.0)
         sums = [cgutils.alloca_once_value(builder, zero) for _ in range(count)]
-        first, one = ir.Constant(groups.type, 0), ir.Constant(groups.type, 1)
+        first, one = constant(groups.type, 0), constant(groups.type, 1)
         with cgutils.for_range_slice(builder, first, groups, one) as (group, _):
-            start = builder.add(at, builder.mul(group, ir.Constant(at.type, GROUP_BYTES)))
+            start = builder.add(at, builder.mul(group, constant(at.type, GROUP_BYTES)))
             levels = _levels(builder, weights.data, start)
             scales, zeros = _steps(builder, weights.data, start)
             if count == ROWS:
-                after = builder.add(start, builder.mul(groups, ir.Constant(at.type, GROUP_BYTES)))
+                after = builder.add(start, builder.mul(groups, constant(at.type, GROUP_BYTES)))
                 for line in range(0, GROUP_BYTES, 64):
-                    own = builder.add(after, ir.Constant(at.type, line))
+                    own = builder.add(after, constant(at.type, line))
                     _fetch(builder, builder.gep(weights.data, [own]))
-            inputs = builder.mul(group, ir.Constant(group.type, GROUP))
+            inputs = builder.mul(group, constant(group.type, GROUP))
             for own, held in zip(rows, sums, strict=True):
-                whole = _spread(builder, builder.load(data(starts, own, group)))
+                whole = spread(builder, builder.load(data(starts, own, group)))
                 for each, level in enumerate(levels):
-                    place = builder.add(inputs, ir.Constant(inputs.type, 4 * each))
-                    pointer = builder.bitcast(data(values, own, place), _INT.as_pointer())
-                    four = _spread(builder, builder.load(pointer, align=4))
+                    place = builder.add(inputs, constant(inputs.type, 4 * each))
+                    pointer = builder.bitcast(data(values, own, place), INT.as_pointer())
+                    four = spread(builder, builder.load(pointer, align=4))
                     whole = builder.call(dot, [whole, level, four])
-                value = builder.fmul(builder.sitofp(whole, _FLOATS), scales)
+                value = builder.fmul(builder.sitofp(whole, FLOATS), scales)
                 step, offset = (
-                    _spread(builder, builder.load(data(array, own, group)))
+                    spread(builder, builder.load(data(array, own, group)))
                     for array in (steps, offsets)
                 )
-                total = builder.call(fma, [value, step, builder.load(held)])
-                builder.store(builder.call(fma, [zeros, offset, total]), held)
+                total = builder.call(multiply_add, [value, step, builder.load(held)])
+                builder.store(builder.call(multiply_add, [zeros, offset, total]), held)
         for own, held in zip(rows, sums, strict=True):
-            pointer = builder.bitcast(data(out, own, to), _FLOATS.as_pointer())
+            pointer = builder.bitcast(data(out, own, to), FLOATS.as_pointer())
             builder.store(builder.load(held), pointer, align=4)
         return context.get_dummy_value()
 

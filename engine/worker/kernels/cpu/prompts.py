@@ -30,6 +30,7 @@ from engine.worker.kernels.cpu.layers import (
     norm,
     rotate,
 )
+from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.row_products import (
     AT_ONCE,
     SPAN,
@@ -43,7 +44,7 @@ from engine.worker.kernels.cpu.row_products import (
     share,
 )
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, new_sync
-from engine.worker.kernels.cpu.tiles import LANES, STORE, VECTORS, product, product_of
+from engine.worker.kernels.cpu.tiles import STORE, VECTORS, product, product_of
 from engine.worker.state.kv_cache import KeyValueCache
 
 QUERIES = 8  # of a head, that a thread takes together
@@ -74,11 +75,19 @@ class Memory(NamedTuple):
         width, inner, rows = config.hidden_size, config.intermediate_size, AT_ONCE
         sizes = width, width, heads + 2 * kept, heads, inner
         positions = -(-positions // SPAN) * SPAN
+        x, normed, qkv, attended, gated = (np.zeros((rows, size), np.float32) for size in sizes)
         return cls(
-            *(np.zeros((rows, size), np.float32) for size in sizes),
-            *(Inputs.allocate(rows, size, bits) for size in (width, heads, inner)),
+            x,
+            normed,
+            qkv,
+            attended,
+            gated,
+            Inputs.allocate(rows, width, bits),
+            Inputs.allocate(rows, heads, bits),
+            Inputs.allocate(rows, inner, bits),
             Tiles.allocate(threads, max(width, heads, inner), bits),
-            *(np.zeros(kept * positions, np.float32) for _ in range(2)),
+            np.zeros(kept * positions, np.float32),
+            np.zeros(kept * positions, np.float32),
             np.zeros((threads, QUERIES, positions), np.float32),
             np.zeros((threads, config.head_dim), np.float32),
             new_sync(),

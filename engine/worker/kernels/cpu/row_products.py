@@ -18,12 +18,14 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engine.model.quantized_linear import GROUP
 from engine.worker.device import multiplies_bfloat16
-from engine.worker.kernels.cpu import nibbles
+from engine.worker.kernels.cpu import llvm, nibbles
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.layers import Floats, array
+from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, new_sync
-from engine.worker.kernels.cpu.tiles import LANES, ROWS, STORE, BFloat, product
+from engine.worker.kernels.cpu.tiles import ROWS, STORE, product
 
 SPAN = 2 * LANES  # outputs of a tile
 TILE = 2 * nibbles.ROWS  # rows of a tile
@@ -46,7 +48,7 @@ class Inputs(NamedTuple):
     @classmethod
     def allocate(cls, rows: int, inputs: int, bits: int) -> Inputs:
         values = np.zeros((rows, inputs), np.int8 if bits == 4 else np.int16)
-        size = rows, inputs // nibbles.GROUP if bits == 4 else 0
+        size = rows, inputs // GROUP if bits == 4 else 0
         return cls(
             values, np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.int32)
         )
@@ -72,23 +74,17 @@ def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, 
     other, each with all outputs."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        source, target = (
-            context.make_array(signature.args[which])(context, builder, given[which]).data
-            for which in (0, 3)
-        )
+        source, target = llvm.arrays(context, builder, signature, given, 0, 3)
         _, start, stride, _, place = given
-        small, whole = (ir.VectorType(ir.IntType(bits), 2 * LANES) for bits in (8, 32))
-        half = ir.VectorType(ir.IntType(16), 2 * LANES)
-        number, pairs = (
-            ir.VectorType(ir.FloatType(), 2 * LANES),
-            ir.VectorType(ir.IntType(32), LANES),
+        small, half, whole, number = (
+            llvm.vector(kind, 2 * LANES) for kind in (llvm.BYTE, llvm.SHORT, llvm.INT, llvm.FLOAT)
         )
-        above = ir.Constant(whole, [16] * 2 * LANES)
+        pairs, above = llvm.INTS, llvm.constant(whole, 16)
         rows = []
         for row in range(LANES):
             own = builder.add(start, builder.mul(stride, ir.Constant(stride.type, row)))
-            pointer = builder.bitcast(builder.gep(source, [own]), small.as_pointer())
-            value = builder.sitofp(builder.sext(builder.load(pointer, align=1), whole), number)
+            levels = llvm.load(builder, source.data, own, small, 1)
+            value = builder.sitofp(builder.sext(levels, whole), number)
             upper = builder.lshr(builder.bitcast(value, whole), above)  # as bfloat16, exactly
             rows.append(builder.bitcast(builder.trunc(upper, half), pairs))
         step = LANES // 2
@@ -105,8 +101,7 @@ def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, 
             step //= 2
         for row, value in enumerate(rows):
             own = builder.add(place, ir.Constant(place.type, row * 2 * LANES))
-            pointer = builder.bitcast(builder.gep(target, [own]), pairs.as_pointer())
-            builder.store(value, pointer, align=2)
+            llvm.store(builder, value, target.data, own, 2)
         return context.get_dummy_value()
 
     return types.none(weights, types.int64, types.int64, panel, types.int64), generate
@@ -117,18 +112,11 @@ def _narrow(typing: Any, x: Any, row: Any, column: Any, out: Any) -> Any:
     """LANES of a row's numbers as bfloat16, at the same place."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        source, target = (
-            context.make_array(signature.args[at])(context, builder, given[at]) for at in (0, 3)
-        )
+        source, target = llvm.arrays(context, builder, signature, given, 0, 3)
         width = builder.extract_value(source.shape, 1)
         at = builder.add(builder.mul(given[1], width), given[2])
-        kinds = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(BFloat(), LANES)
-        pointers = [
-            builder.bitcast(builder.gep(array.data, [at]), kind.as_pointer())
-            for array, kind in zip((source, target), kinds, strict=True)
-        ]
-        value = builder.fptrunc(builder.load(pointers[0], align=4), kinds[1])
-        builder.store(value, pointers[1], align=2)
+        value = llvm.load(builder, source.data, at, llvm.FLOATS)
+        llvm.store(builder, builder.fptrunc(value, llvm.vector(llvm.BFloat())), target.data, at, 2)
         return context.get_dummy_value()
 
     return types.none(x, types.intp, types.intp, out), generate

@@ -16,11 +16,11 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from engine.worker.kernels.cpu import llvm
 from engine.worker.kernels.cpu.compiler import compiled
 
 Kernel: TypeAlias = Callable[[int, int], object]  # called with the thread's number, and how many
@@ -28,7 +28,6 @@ THREADS = (1, 2, 4, 6, 8, 12, 16, 24, 32)  # that are tried
 TRIALS = 3
 SPINS = 2000  # before a waiting thread offers its core to others
 ARRIVED, OPENINGS, SYNC = 0, 8, 16  # places in a sync: each on a cache line of its own
-_INT64 = ir.IntType(64)
 _yield_core = types.ExternalFunction(
     "SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32()
 )
@@ -108,7 +107,7 @@ def _arrive(typing: Any, sync: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         arrived = _pointer(context, builder, signature, given, ARRIVED)
-        return builder.atomic_rmw("add", arrived, _INT64(1), "seq_cst")
+        return builder.atomic_rmw("add", arrived, llvm.LONG(1), "seq_cst")
 
     return types.int64(sync), generate
 
@@ -132,16 +131,16 @@ def _open(typing: Any, sync: Any) -> Any:
         arrived, openings = (
             _pointer(context, builder, signature, given, at) for at in (ARRIVED, OPENINGS)
         )
-        builder.store_atomic(_INT64(0), arrived, "seq_cst", 8)
-        return builder.atomic_rmw("add", openings, _INT64(1), "seq_cst")
+        builder.store_atomic(llvm.LONG(0), arrived, "seq_cst", 8)
+        return builder.atomic_rmw("add", openings, llvm.LONG(1), "seq_cst")
 
     return types.int64(sync), generate
 
 
 def _pointer(context: Any, builder: Any, signature: Any, given: Any, at: int) -> Any:
     """Where the number `at` of the array is that an intrinsic was given."""
-    data = context.make_array(signature.args[0])(context, builder, given[0]).data
-    return builder.gep(data, [_INT64(at)])
+    (array,) = llvm.arrays(context, builder, signature, given, 0)
+    return builder.gep(array.data, [llvm.LONG(at)])
 
 
 def new_sync() -> NDArray[np.int64]:

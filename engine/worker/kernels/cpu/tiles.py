@@ -10,19 +10,20 @@ float16, which halves what few rows wait for.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from engine.worker.kernels.cpu import llvm
 from engine.worker.kernels.cpu.compiler import compiled
+from engine.worker.kernels.cpu.llvm import LANES  # outputs of a vector; weights are packed so
 
-LANES = 16  # outputs of a vector; weights are packed by as many
 WIDE = get_host_cpu_features().get("avx512f", False)
 ROWS, VECTORS = (8, 2) if WIDE else (4, 1)  # of the largest tile: what registers hold
 RESIDUAL, KEEP, SNAKE, STORE = 1, 2, 4, 8  # what follows a product
@@ -37,72 +38,34 @@ _SINE = tuple(
 )  # of sin²(πr) / r², by r² up to 1/4
 
 
-class BFloat(ir.types.Type):
-    """LLVM's bfloat, which llvmlite has no name for."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BFloat)
-
-    def __hash__(self) -> int:
-        return hash(BFloat)
-
-
-_FLOAT, _HALF, _INT = ir.FloatType(), ir.HalfType(), ir.IntType(32)
-_VECTOR = ir.VectorType(_FLOAT, LANES)
-
-
 def _tile(rows: int, vectors: int) -> Callable[..., Any]:
     """`rows` outputs of `vectors` adjacent vectors; arguments as `product` passes them."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        arrays = [
-            context.make_array(kind)(context, builder, value).data
-            for kind, value in zip(signature.args[:5], given[:5], strict=True)
-        ]
-        weights, x, constants, sums, out = arrays
+        arrays = llvm.arrays(context, builder, signature, given, *range(5))
+        weights, x, constants, sums, out = (each.data for each in arrays)
         half, narrow = (signature.args[0].dtype == kind for kind in (types.int16, types.uint16))
         w_at, block, x_at, channels, stride, taps, reach = given[5:12]
         v_at, width, s_at, o_at, follows = given[12:]
         whole = w_at.type
 
         def number(value: int) -> Any:
-            return ir.Constant(whole, value)
+            return llvm.constant(whole, value)
 
-        def load(pointer: Any, at: Any, kind: Any, align: int = 4) -> Any:
-            place = builder.bitcast(builder.gep(pointer, [at]), kind.as_pointer())
-            return builder.load(place, align=align)
-
-        def store(value: Any, pointer: Any, at: Any, align: int = 4) -> None:
-            place = builder.bitcast(builder.gep(pointer, [at]), value.type.as_pointer())
-            builder.store(value, place, align=align)
-
-        def declare(name: str, result: Any, *kinds: Any) -> Any:
-            return cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(result, kinds), name
-            )
-
-        def spread(value: Any) -> Any:
-            kind = ir.VectorType(value.type, LANES)
-            one = builder.insert_element(
-                ir.Constant(kind, ir.Undefined), value, ir.Constant(_INT, 0)
-            )
-            order = ir.Constant(ir.VectorType(_INT, LANES), [0] * LANES)
-            return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), order)
-
-        fma = declare(f"llvm.fma.v{LANES}f32", _VECTOR, _VECTOR, _VECTOR, _VECTOR)
-        pairs = ir.VectorType(BFloat(), 2 * LANES)
-        step = 2 if half else 1
+        load, store = partial(llvm.load, builder), partial(llvm.store, builder)
+        declare, fma = partial(llvm.declare, builder), llvm.fma(builder)
+        pairs = llvm.vector(llvm.BFloat(), 2 * LANES)
+        step, number_kind = (2, llvm.INT) if half else (1, llvm.FLOAT)
 
         def multiply(total: Any, value: Any, weight: Any) -> Any:
             if not half:
                 return builder.call(fma, [value, weight, total])
-            dot = declare("llvm.x86.avx512bf16.dpbf16ps.512", _VECTOR, _VECTOR, pairs, pairs)
+            dot = declare(
+                "llvm.x86.avx512bf16.dpbf16ps.512", llvm.FLOATS, llvm.FLOATS, pairs, pairs
+            )
             return builder.call(dot, [total, builder.bitcast(value, pairs), weight])
 
-        zero = ir.Constant(_VECTOR, [0.0] * LANES)
+        zero = llvm.constant(llvm.FLOATS, 0.0)
         held = [
             [cgutils.alloca_once_value(builder, zero) for _ in range(vectors)] for _ in range(rows)
         ]
@@ -121,12 +84,12 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
                 _,
             ):
                 at = builder.mul(builder.add(before, channel), number(LANES))
-                kind = pairs if half else ir.VectorType(_HALF, LANES) if narrow else _VECTOR
+                kind = pairs if half else llvm.vector(llvm.HALF) if narrow else llvm.FLOATS
                 own = [load(panel, at, kind) for panel in panels]
-                own = [builder.fpext(each, _VECTOR) for each in own] if narrow else own
+                own = [builder.fpext(each, llvm.FLOATS) for each in own] if narrow else own
                 place = builder.add(behind, channel)
                 for row in range(rows):
-                    value = spread(load(rows_at[row], place, _INT if half else _FLOAT, 2))
+                    value = llvm.spread(builder, load(rows_at[row], place, number_kind, 2))
                     for each in range(vectors):
                         total = builder.load(held[row][each])
                         builder.store(multiply(total, value, own[each]), held[row][each])
@@ -139,7 +102,7 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
 
         def constant(which: int, each: int) -> Any:
             start = builder.add(v_at, builder.mul(width, number(which)))
-            return load(constants, builder.add(start, number(each * LANES)), _VECTOR)
+            return load(constants, builder.add(start, number(each * LANES)), llvm.FLOATS)
 
         def flagged(flag: int) -> Any:
             masked = builder.and_(follows, number(flag))
@@ -151,14 +114,14 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
             builder.store(builder.fadd(builder.load(place), biases[each]), place)
         with flagged(RESIDUAL):
             for row, each in places:
-                place, before = held[row][each], load(sums, at_of(s_at, row, each), _VECTOR)
+                place, before = held[row][each], load(sums, at_of(s_at, row, each), llvm.FLOATS)
                 builder.store(builder.fadd(builder.load(place), before), place)
         with flagged(KEEP):
             for row, each in places:
                 store(builder.load(held[row][each]), sums, at_of(s_at, row, each))
         with flagged(SNAKE):
-            nearest = declare(f"llvm.rint.v{LANES}f32", _VECTOR, _VECTOR)
-            series = [ir.Constant(_VECTOR, [float(np.float32(term))] * LANES) for term in _SINE]
+            nearest = declare(f"llvm.rint.v{LANES}f32", llvm.FLOATS, llvm.FLOATS)
+            series = [llvm.constant(llvm.FLOATS, float(np.float32(term))) for term in _SINE]
             frequencies, scales = (
                 [constant(which, each) for each in range(vectors)] for which in (1, 2)
             )
@@ -176,7 +139,7 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
             for row, each in places:
                 value = builder.load(held[row][each])
                 if signature.args[4].dtype != types.float32:
-                    value = builder.fptrunc(value, ir.VectorType(BFloat(), LANES))
+                    value = builder.fptrunc(value, llvm.vector(llvm.BFloat()))
                 store(value, out, at_of(o_at, row, each), 2)
         return context.get_dummy_value()
 
@@ -185,7 +148,7 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
              width: Any, s_at: Any, o_at: Any, follows: Any) -> Any:  # fmt: skip
         return types.none(weights, x, constants, sums, out, *[types.int64] * 12), generate
 
-    return intrinsic(tile)  # type: ignore[no-any-return]
+    return intrinsic(tile)
 
 
 _large, _slim, _few, _row, _one = (
@@ -247,8 +210,8 @@ def pack(weight: Any, kind: str) -> NDArray[Any]:
     blocks = weight.reshape(outputs // LANES, LANES, inputs)
     if kind == "bfloat16":
         pairs = blocks.bfloat16().view(outputs // LANES, LANES, inputs // 2, 2).transpose(1, 2)
-        return pairs.contiguous().flatten().view(torch.int16).numpy()  # type: ignore[no-any-return]
+        return pairs.contiguous().flatten().view(torch.int16).numpy()
     numbers = blocks.transpose(1, 2).contiguous().flatten()
     if kind == "float16":
-        return numbers.half().numpy().view(np.uint16)  # type: ignore[no-any-return]
-    return numbers.numpy()  # type: ignore[no-any-return]
+        return numbers.half().numpy().view(np.uint16)
+    return numbers.numpy()

@@ -43,7 +43,7 @@ def predictor_tables(predictor: Predictor) -> dict[str, Tensor]:
     rotary = torch.stack([part[0, 0].to(like.dtype).float() for part in cos_sin], 1)
     inputs = [predictor.small_to_mtp_projection(each) for each in embeddings]
     return dict(
-        norms=weight_packing.stack_norms(list(network.layers)),  # type: ignore[arg-type]
+        norms=weight_packing.stack_norms(list(network.layers)),
         rotary=rotary.contiguous(),
         inputs=torch.stack(inputs).nan_to_num(),  # keys must not be NaN
         embeddings=torch.tensor([each.data_ptr() for each in embeddings], device=like.device),

@@ -1,5 +1,5 @@
 """CUDA kernels for the work between the networks of a frame, by the rules of
-`talker.frame_glue`."""
+`kernels.frame_glue`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from engine.model.configs import TalkerConfig
 from engine.model.talker import Talker
 from engine.worker.kernels.cuda import nvrtc
 from engine.worker.kernels.cuda.constants import predictor_constants
+from engine.worker.kernels.frame_glue import FrameGlue, PlainFrameGlue, PredictorInputs
 from engine.worker.state.kv_cache import Rows
 from engine.worker.state.sampling import CANDIDATES, MIN_FRAMES, SAMPLING_COLUMNS, sampling_tensors
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.frame_glue import FrameGlue, PlainFrameGlue, PredictorInputs
 
 SOURCES = ("primitives", "attention", "sampling", "frame_glue")
 THREADS = 256

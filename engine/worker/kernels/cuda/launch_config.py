@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from engine.model.configs import TransformerConfig
 
@@ -21,6 +22,11 @@ MAX_BLOCKS = 128
 # shared memory is small.
 PREFETCH = (2 / 3, 3 / 4, 1.0)
 MAX_COLUMNS = 6  # of a part, in eights: more need too many registers
+
+
+def shared_memory(device: Any) -> int:
+    """Bytes that a block may ask for, of a device's properties, whose types do not name it."""
+    return int(device.shared_memory_per_block_optin)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from engine.model.predictor import Predictor
 from engine.worker.backends import Candidate, select_backend
 from engine.worker.kernels.cuda import nvrtc
 from engine.worker.kernels.cuda.constants import predictor_tables
-from engine.worker.kernels.cuda.launch_config import MAX_ROWS, find_launch_config
+from engine.worker.kernels.cuda.launch_config import MAX_ROWS, find_launch_config, shared_memory
 from engine.worker.kernels.cuda.predictor_persistent import PersistentPredictor
 from engine.worker.kernels.cuda.predictor_tiled import TiledPredictor
 from engine.worker.kernels.verify import TOLERANCE, SampleFrame, predictor_difference
@@ -61,11 +61,13 @@ class PredictorKernels:
         config = find_launch_config(
             predictor.model.config,
             device.multi_processor_count // partitions,
-            device.shared_memory_per_block_optin,
+            shared_memory(device),
             predictor.lm_head[0].out_features,
         )
+        if config is None:
+            return None
         try:
-            return config and PersistentPredictor(predictor, tables, config, partitions)
+            return PersistentPredictor(predictor, tables, config, partitions)
         except torch.OutOfMemoryError as error:  # the other kernels need no copy of the weights
             raise nvrtc.KernelError("too little memory for packed weights") from error
 

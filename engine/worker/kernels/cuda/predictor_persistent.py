@@ -121,7 +121,7 @@ def pack_weights(predictor: Predictor, launch: LaunchConfig) -> dict[str, Tensor
     packed = [weight_packing.pack_stages(head, launch.blocks, launch.slab) for head in heads]
     blocks = list(predictor.model.layers)
     return dict(
-        layers=weight_packing.pack_layers(blocks, launch),  # type: ignore[arg-type]
+        layers=weight_packing.pack_layers(blocks, launch),
         heads=torch.stack(packed),
     )
 

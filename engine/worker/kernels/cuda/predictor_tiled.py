@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.model.layers import Block
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda import nvrtc
 from engine.worker.kernels.cuda.constants import predictor_constants
@@ -58,8 +57,7 @@ class TiledPredictor:
     def _run_position(self, x: Tensor, cache: Tensor, position: int) -> Tensor:
         """One position through all layers: x [R, width], changed in place -> normed [R, width]."""
         linear, added = torch.nn.functional.linear, None
-        blocks: list[Block] = list(self._predictor.model.layers)  # type: ignore[arg-type]
-        for layer, block in enumerate(blocks):
+        for layer, block in enumerate(self._predictor.model.layers):
             normed = self._normed(x, added, block.input_layernorm.weight)
             qkv = linear(normed, block.self_attn.qkv_proj.weight)
             attended = self._attended(qkv, cache[layer], layer, position)

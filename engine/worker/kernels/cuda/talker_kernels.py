@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from engine.model.configs import TransformerConfig
-from engine.model.layers import Block
 from engine.model.talker import TalkerModel
 from engine.worker.kernels.cuda import nvrtc, weight_packing
 from engine.worker.kernels.cuda.constants import transformer_constants
@@ -22,6 +21,7 @@ from engine.worker.kernels.cuda.launch_config import (
     THREADS,
     LaunchConfig,
     find_launch_config,
+    shared_memory,
 )
 from engine.worker.state.slot_state import Slots
 
@@ -99,7 +99,7 @@ def pack_weights(
     model: TalkerModel, rotary: tuple[Tensor, Tensor], launch: LaunchConfig
 ) -> dict[str, Tensor]:
     """Weights in the order of use, norms, and rotary cos and sin [positions, 2, d]."""
-    blocks: list[Block] = list(model.layers)  # type: ignore[arg-type]
+    blocks = list(model.layers)
     return dict(
         layers=weight_packing.pack_layers(blocks, launch),
         norms=weight_packing.stack_norms(blocks),
@@ -118,8 +118,7 @@ def build(
     here = like.device.index in (None, torch.cuda.current_device())  # where launches go
     if not recent or not here or config.hidden_size % 512:
         return None
-    processors, shared = device.multi_processor_count, device.shared_memory_per_block_optin
-    launch = find_launch_config(config, processors, shared)
+    launch = find_launch_config(config, device.multi_processor_count, shared_memory(device))
     if launch is None or launch.blocks < MAX_BLOCKS:  # else one launch per layer is faster
         return None
     weights = sum(weight.nbytes for weight in model.layers.parameters())

@@ -63,7 +63,8 @@ def pack_layers(blocks: Sequence[Block], launch: LaunchConfig) -> Tensor:
 
 def stack_norms(blocks: Sequence[Block]) -> Tensor:
     """Norm weights of queries and keys: [layers, 2, d]."""
-    each = [(block.self_attn.q_norm.weight, block.self_attn.k_norm.weight) for block in blocks]
+    pairs = [pair for block in blocks if (pair := block.self_attn.norms())]
+    each = [(q.weight, k.weight) for q, k in pairs]
     return torch.stack([torch.stack(pair) for pair in each]).float()
 
 

@@ -22,7 +22,7 @@ from engine.worker.codec.codec_graphs import (
 )
 from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.loading.model_loader import load_codec
-from engine.worker.reference.reference_encoder import LRUCache
+from engine.worker.lru_cache import LRUCache
 from tests.conftest import golden_folders
 from tests.engine.worker.fake_graphs import fake_capture
 

@@ -22,7 +22,7 @@ from engine.worker.codec.codec_graphs import CODEC_TOLERANCE, FULL_SCALE  # noqa
 from engine.worker.codec.codec_runner import CodecRunner  # noqa: E402
 from engine.worker.codec.fused_decoder import MAX_FRAMES, FusedDecoder, supports  # noqa: E402
 from engine.worker.device import disable_tf32  # noqa: E402
-from engine.worker.reference.reference_encoder import LRUCache  # noqa: E402
+from engine.worker.lru_cache import LRUCache  # noqa: E402
 from tests.support.random_codec import random_codec  # noqa: E402
 
 disable_tf32(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits

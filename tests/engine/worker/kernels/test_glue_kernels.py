@@ -10,9 +10,9 @@ from engine.checkpoints.checkpoint import SpecialIds
 from engine.model.configs import TalkerConfig, TransformerConfig
 from engine.model.talker import Talker
 from engine.worker.kernels.cuda import glue_kernels
+from engine.worker.kernels.frame_glue import FrameGlue, PlainFrameGlue
 from engine.worker.state.sampling import CANDIDATES
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.frame_glue import FrameGlue, PlainFrameGlue
 from tests.engine.worker.kernels.small import LAUNCHES, TwinModule, compiled
 
 WIDE, VOCABULARY = 512, 2048

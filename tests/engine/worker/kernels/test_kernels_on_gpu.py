@@ -15,7 +15,7 @@ from engine.worker.kernels.verify import SampleFrame
 from engine.worker.state.kv_cache import SlotAttend
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.frame_glue import select_frame_glue
+from engine.worker.talker.decode_step import select_frame_glue
 from engine.worker.talker.talker_forward import select_talker_forward
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")

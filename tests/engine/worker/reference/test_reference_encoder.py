@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.types import Waveform
+from engine.worker.lru_cache import LRUCache
 from engine.worker.reference import reference_encoder
-from engine.worker.reference.reference_encoder import LRUCache, ReferenceEncoder
+from engine.worker.reference.reference_encoder import ReferenceEncoder
 from tests.conftest import golden_folders
 from tests.engine.worker.conftest import Workers
 from tests.support.serving import wait_until
@@ -41,23 +42,23 @@ def test_a_cache_keeps_the_latest_within_its_limit(keys: list[int], room: int) -
         assert value == f"v{key}"
         assert made == ([] if key in recent else [key])
         recent = [*(other for other in recent if other != key), key][-room:]
-        assert cache.bytes == 10 * len(recent)
+        assert cache.size == 10 * len(recent)
 
 
 def test_a_value_larger_than_the_cache_is_still_returned() -> None:
     cache: LRUCache[str, str] = LRUCache(5)
     assert cache.get("a", lambda: "big", lambda _: 50) == "big"
     assert cache.get("b", lambda: "small", lambda _: 1) == "small"
-    assert cache.bytes == 1
+    assert cache.size == 1
 
 
 def test_warming_up_caches_nothing(workers: Workers) -> None:
     folder = next(folder for folder in golden_folders() if folder.name.startswith("base"))
     worker = workers(folder)
     references, speaker = worker._load_encoders(next(iter(worker._checkpoints)))
-    before = references._codes.bytes, references._vectors.bytes
+    before = references._codes.size, references._vectors.size
     references.warm(speaker)
-    assert (references._codes.bytes, references._vectors.bytes) == before
+    assert (references._codes.size, references._vectors.size) == before
 
 
 class FakeEncoder:

@@ -23,10 +23,9 @@ from engine.plan import Admit, CodecDecode, Prefill, ResolvedSampling
 from engine.worker.cuda_graphs import GraphRunner
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
-from engine.worker.state.row_metadata import RowMetadata
+from engine.worker.state.row_metadata import BatchBounds, RowMetadata
 from engine.worker.state.sampling import candidates
 from engine.worker.talker.decode_graphs import BUCKETS, EagerDecoder, GraphDecoder
-from engine.worker.talker.decode_step import BatchBounds
 from engine.worker.talker.prefill import GraphPrefiller
 from engine.worker.worker import TorchWorker
 from tests.engine.worker.driver import (

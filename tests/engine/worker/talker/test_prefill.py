@@ -20,12 +20,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import engine.worker.model_runner as runner_module
-import engine.worker.state.prompts as prompts_module
 from engine.checkpoints.checkpoint import LocalCheckpoint, SpecialIds
 from engine.errors import StepFailed
 from engine.model.talker import Talker
 from engine.plan import Admit, AppendText, Prefill, Prompt, ReferencePrompt
 from engine.worker.loading.model_loader import load_talker
+from engine.worker.lru_cache import LRUCache
 from engine.worker.model_runner import ModelRunner
 from engine.worker.staging import StagingBuffer
 from engine.worker.state.prompts import PromptRows
@@ -245,9 +245,8 @@ def test_a_voice_is_embedded_once(
     """Those used of late."""
     embedder, heard = runners[0].embedder, []
     row = embedder._rows
-    monkeypatch.setattr(prompts_module, "MAX_CACHED", 2)
     monkeypatch.setattr(embedder, "_rows", lambda voice: (heard.append(voice[0, 0]), row(voice))[1])
-    embedder._cache.clear()
+    monkeypatch.setattr(embedder, "_cache", LRUCache(2))
     voices = [np.full(WIDTH, number, np.float32) for number in range(3)]
     for number in (0, 1, 0, 2, 0, 1):
         prompt = Prompt(text_ids=(), layout="whole", vector=voices[number].copy())

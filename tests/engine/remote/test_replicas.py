@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from threading import Event, Thread
+from threading import Event
 
-import numpy as np
 import pytest
 
 from engine import (
     Busy,
-    Clone,
     EngineClosed,
     EngineError,
     EngineSettings,
-    InvalidText,
     NotCapable,
     OutOfMemory,
     Preset,
@@ -28,7 +24,8 @@ from engine import (
     TooMany,
     UnknownVoice,
 )
-from engine.cluster.cluster_engine import ClusterEngine
+from engine.remote.remote_engine import RemoteEngine
+from engine.remote.replicas import ReplicaPool
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from tests.support.cluster.local_replicas import LocalReplicas
 from tests.support.serving import wait_until
@@ -44,7 +41,7 @@ soon = partial(wait_until, seconds=30.0)  # on a busy machine
 @contextmanager
 def cluster(
     count: int = 2, costs: Costs | None = None, crowd: int = 100, **settings: int
-) -> Iterator[tuple[ClusterEngine, LocalReplicas]]:
+) -> Iterator[tuple[RemoteEngine, LocalReplicas]]:
     """`crowd`: how many may wait for each replica, as this side sees it."""
     own = EngineSettings(**{"max_num_seqs": 8, **settings})
     here = own.model_copy(update={"max_waiting": crowd})
@@ -55,12 +52,13 @@ def cluster(
         }
         replicas = LocalReplicas(engines)
         checkpoint = FakeCheckpoint()
-        engine = ClusterEngine({checkpoint.capabilities.name: checkpoint}, here, replicas)
+        names = {checkpoint.capabilities.name: checkpoint}
+        engine = RemoteEngine(names, here, ReplicaPool(replicas, here))
         yield running.enter_context(engine), replicas
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[ClusterEngine, LocalReplicas]]:
+def pair() -> Iterator[tuple[RemoteEngine, LocalReplicas]]:
     with cluster() as made:
         yield made
 
@@ -79,45 +77,11 @@ def test_it_speaks_what_any_engine_speaks(pair, expected: bytes) -> None:
     assert set(replicas.asked) == {"replica-0", "replica-1"}
 
 
-def test_it_can_be_read_in_an_event_loop(pair, expected: bytes) -> None:
-    async def read() -> bytes:
-        return b"".join([chunk.pcm.tobytes() async for chunk in pair[0].submit(HELLO)])
-
-    assert asyncio.run(read()) == expected
-
-
-def test_what_is_wrong_with_a_request_is_said_here(pair) -> None:
-    engine, replicas = pair
-    for wrong, kind in (
-        (replace(HELLO, text=""), InvalidText),
-        (replace(HELLO, voice=Preset("nobody")), UnknownVoice),
-    ):
-        with pytest.raises(kind):
-            engine.submit(wrong)
-    assert replicas.asked == []
-
-
-def test_text_that_is_still_written_reaches_the_replica_that_speaks(pair) -> None:
-    engine, _ = pair
-    with FakeEngine() as alone:
-        whole = alone.submit(replace(HELLO, layout="streamed")).collect()
-    stream = engine.submit(replace(HELLO, text="", open_text=True))
-    for word in ("Hello ", "there, and ", "good ", "evening."):
-        stream.append(word)
-    with pytest.raises(InvalidText):
-        stream.append("\x00")
-    stream.close_text()
-    assert np.array_equal(stream.collect(), whole)
-    assert stream.text_tokens == len(HELLO.text)
-    with pytest.raises(InvalidText):
-        stream.append("more")
-
-
 def test_who_leaves_at_once_is_not_spoken_to(pair) -> None:
     engine, replicas = pair
     engine.admission_hook = lambda: lambda stream: stream.cancel()
     left = Event()
-    engine._call_soon(left.wait)  # the loop has something else to do until he has left
+    engine.transport._call_soon(left.wait)  # the loop has something else to do until he has left
     stream = engine.submit(HELLO)
     left.set()
     assert stream.collect().size == 0
@@ -130,14 +94,14 @@ def test_who_leaves_is_spoken_to_no_longer() -> None:
     with cluster(1, SLOW) as (engine, replicas):
         with engine.submit(LONG) as stream:
             next(stream)
-        soon(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+        soon(lambda: replicas.there["replica-0"].look()[1].running == 0)
         soon(lambda: stream.end)
         assert stream.end is not None
         assert stream.end.reason == "cancelled"
         abandoned = engine.submit(LONG)
         next(abandoned)
         del abandoned
-        soon(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+        soon(lambda: replicas.there["replica-0"].look()[1].running == 0)
 
 
 def test_a_replica_that_is_full_is_passed_over_and_asked_again_once_all_are() -> None:
@@ -219,20 +183,13 @@ def test_without_any_replica_it_says_so() -> None:
         assert engine.alive  # it is there again with the next replica
 
 
-def test_recordings_are_encoded_there(pair) -> None:
-    clone = pair[0].clone(np.linspace(-1, 1, 24_000, dtype=np.float32), "hello")
-    assert isinstance(clone, Clone)
-    assert clone.in_context
-    assert pair[0].submit(replace(HELLO, voice=clone)).collect().size
-
-
 def test_models_are_loaded_everywhere_and_exchanged_by_deployment(pair) -> None:
     engine, replicas = pair
     (name,) = engine.capabilities()
     engine.unload(name)
-    assert {each.engine.stats().talkers for each in replicas.there.values()} == {()}
+    assert {each.look()[1].talkers for each in replicas.there.values()} == {()}
     engine.load(name)
-    assert {each.engine.stats().talkers for each in replicas.there.values()} == {(name,)}
+    assert {each.look()[1].talkers for each in replicas.there.values()} == {(name,)}
     with pytest.raises(NotCapable):
         engine.add("other", FakeCheckpoint())
 
@@ -249,9 +206,9 @@ def test_the_replicas_are_added_up(pair) -> None:
     assert stats.first_audio is not None
 
 
-@pytest.mark.parametrize("end", [ClusterEngine.close, lambda engine: engine.drain(0.1)])
+@pytest.mark.parametrize("end", [RemoteEngine.close, lambda engine: engine.drain(0.1)])
 def test_the_end_ends_what_is_open_and_leaves_the_replicas(
-    end: Callable[[ClusterEngine], object],
+    end: Callable[[RemoteEngine], object],
 ) -> None:
     with cluster(1, SLOW) as (engine, replicas):
         stream = engine.submit(LONG)
@@ -262,19 +219,8 @@ def test_the_end_ends_what_is_open_and_leaves_the_replicas(
         with pytest.raises(EngineClosed):
             engine.submit(HELLO)
         assert engine.ended
-        soon(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+        soon(lambda: replicas.there["replica-0"].look()[1].running == 0)
         assert replicas.there["replica-0"].engine.alive
-
-
-def test_draining_waits_for_who_speaks() -> None:
-    with cluster(1, SLOW) as (engine, _):
-        stream = engine.submit(HELLO)
-        heard: list[int] = []
-        reader = Thread(target=lambda: heard.append(stream.collect().size))
-        reader.start()
-        assert engine.drain(10)
-        reader.join(30)
-        assert heard == [1920 * len(HELLO.text)]
 
 
 @pytest.mark.parametrize(
@@ -299,7 +245,7 @@ def test_errors_survive_the_way(error: EngineError) -> None:
     assert dict(copy.message.values) == dict(error.message.values)
 
 
-def test_who_has_the_model_is_asked_first(pair: tuple[ClusterEngine, LocalReplicas]) -> None:
+def test_who_has_the_model_is_asked_first(pair: tuple[RemoteEngine, LocalReplicas]) -> None:
     engine, replicas = pair
     (name,) = engine.capabilities()
     replicas.there["replica-0"].engine.unload(name)
@@ -310,7 +256,7 @@ def test_who_has_the_model_is_asked_first(pair: tuple[ClusterEngine, LocalReplic
 
 
 def test_where_nobody_has_the_model_anyone_is_asked(
-    pair: tuple[ClusterEngine, LocalReplicas],
+    pair: tuple[RemoteEngine, LocalReplicas],
 ) -> None:
     engine, _ = pair
     (name,) = engine.capabilities()

@@ -1,8 +1,8 @@
 """The work between the networks of a frame: the predictor's inputs from a slot's rows, the
 talker's from the predictor's codes, and codebook 0 of the next frame from the talker's logits.
 
-`kernels.cuda.glue_kernels` has a kernel for each, by the rules of the plain form here. Knows no
-networks: embeddings and logits are arguments.
+This is the plain form; `cuda.glue_kernels` has a kernel for each by its rules. Knows no networks:
+embeddings and logits are arguments.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import RESERVED_CODES, SpecialIds
-from engine.model.talker import Talker
-from engine.worker.backends import Candidate, select_backend
-from engine.worker.device import runs_cuda
 from engine.worker.state.kv_cache import Rows
 from engine.worker.state.sampling import (
     MIN_FRAMES,
@@ -68,22 +65,6 @@ class FrameGlue(Protocol):
         With a `frame` the rows advance past it, and its last column is set. None: after prefill.
         """
         ...
-
-
-def select_frame_glue(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FrameGlue:
-    """CUDA kernels if they run here, else the plain form. pad [width]: embedded padding text."""
-    embeddings = talker.model.codec_embedding.weight.detach()
-    plain = PlainFrameGlue(slots, ids, embeddings, pad)
-    if not runs_cuda(slots.hidden.device):
-        return plain
-    from engine.worker.kernels.cuda.glue_kernels import FusedFrameGlue, build, difference
-
-    kernels: Candidate[FusedFrameGlue] = Candidate(
-        "the kernels between a frame's networks",
-        lambda: build(slots, ids, talker, pad),
-        lambda fused: difference(fused, ids, talker),
-    )
-    return select_backend([kernels], plain, 0.0)
 
 
 class PlainFrameGlue:

@@ -1,1 +1,0 @@
-"""One engine over many: replicas that hold one each, and one that passes requests on."""

@@ -1,0 +1,83 @@
+"""Instructions that numba has no words for, as parts of the kernels' intrinsics.
+
+Vectors have LANES numbers if nothing else is said. Builders, values and types are llvmlite's, which
+has no types of its own for a checker. Knows no kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+LANES = 16
+
+
+class BFloat(ir.types.Type):  # type: ignore[misc]
+    """LLVM's bfloat, which llvmlite has no name for."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BFloat)
+
+    def __hash__(self) -> int:
+        return hash(BFloat)
+
+
+def vector(kind: Any, lanes: int = LANES) -> Any:
+    return ir.VectorType(kind, lanes)
+
+
+BYTE, SHORT, INT, LONG = (ir.IntType(bits) for bits in (8, 16, 32, 64))
+HALF, FLOAT = ir.HalfType(), ir.FloatType()
+INTS, FLOATS = vector(INT), vector(FLOAT)
+
+
+def constant(kind: Any, value: float) -> Any:
+    """A number, or a vector of equal ones."""
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
+
+
+def arrays(context: Any, builder: Any, signature: Any, given: Any, *at: int) -> list[Any]:
+    """The arrays among an intrinsic's arguments, with `data` and `shape`."""
+    return [context.make_array(signature.args[i])(context, builder, given[i]) for i in at]
+
+
+def declare(builder: Any, name: str, result: Any, *kinds: Any) -> Any:
+    """A function of LLVM's."""
+    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), name)
+
+
+def fma(builder: Any) -> Any:
+    """x, y, z -> x * y + z, rounded once; of vectors."""
+    return declare(builder, f"llvm.fma.v{LANES}f32", FLOATS, FLOATS, FLOATS, FLOATS)
+
+
+def pointer(builder: Any, data: Any, at: Any, kind: Any) -> Any:
+    """To a value of this kind, `at` numbers behind `data`."""
+    return builder.bitcast(builder.gep(data, [at]), kind.as_pointer())
+
+
+def load(builder: Any, data: Any, at: Any, kind: Any, align: int = 4) -> Any:
+    return builder.load(pointer(builder, data, at, kind), align=align)
+
+
+def store(builder: Any, value: Any, data: Any, at: Any, align: int = 4) -> None:
+    builder.store(value, pointer(builder, data, at, value.type), align=align)
+
+
+def spread(builder: Any, value: Any) -> Any:
+    """A vector of equal numbers."""
+    kind = vector(value.type)
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(INT, 0))
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), constant(INTS, 0))
+
+
+def widen(builder: Any, bits: Any) -> Any:
+    """Bits of bfloat16, alone or a vector of them, as float32."""
+    lanes = getattr(bits.type, "count", 0)
+    whole, number = (vector(kind, lanes) if lanes else kind for kind in (INT, FLOAT))
+    return builder.bitcast(builder.shl(builder.zext(bits, whole), constant(whole, 16)), number)
