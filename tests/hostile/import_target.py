@@ -19,6 +19,8 @@ from typing import Any
 
 import httpx
 
+from engine import SAMPLE_RATE
+
 ANSWER = 300.0  # seconds that a busy machine may take to refuse a file
 LOOK = 0.02  # seconds between two looks
 
@@ -157,6 +159,46 @@ class Watch:
                 echo.stdin.write(b"x")
                 echo.stdout.read(1)
                 self._echo.append(time.monotonic() - began)
+
+
+class Listener:
+    """Speech that is played from its first sound on, while something happens."""
+
+    def __init__(self, target: ImportTarget, frames: int) -> None:
+        self._target, self._frames = target, frames
+        self._heard: list[tuple[float, float]] = []  # when it came, and seconds of sound
+
+    def __enter__(self) -> Listener:
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+
+    @property
+    def seconds(self) -> float:
+        return sum(sound for _, sound in self._heard)
+
+    @property
+    def gap(self) -> float:
+        """The longest silence in the middle, in seconds."""
+        silent, until = 0.0, self._heard[0][0]  # until when there is sound
+        for came, sound in self._heard:
+            silent = max(silent, came - until)
+            until = max(until, came) + sound
+        return silent
+
+    def _listen(self) -> None:
+        asked = {"input": "word " * 150, "voice": "ryan", "response_format": "pcm", "stream": True}
+        asked |= {"ignore_eos": True, "max_new_tokens": self._frames}
+        with (
+            self._target.visitor() as http,
+            http.stream("POST", "/v1/audio/speech", json=asked) as speech,
+        ):
+            speech.raise_for_status()
+            for piece in speech.iter_raw():
+                self._heard.append((time.monotonic(), len(piece) / 2 / SAMPLE_RATE))
 
 
 @contextmanager

@@ -10,14 +10,16 @@ import threading
 import warnings
 from pathlib import Path
 
-from engine.testing import FakeEngine
+from engine.testing import Costs, FakeEngine
 from studio.server import serving
 from studio.settings import StudioSettings
 from tests.support.guest_visit import application_of
 
+STEP = 0.03  # seconds for 80 ms of speech
+
 
 def main(folder: str) -> None:
-    with FakeEngine() as engine:
+    with FakeEngine(costs=Costs(step=STEP)) as engine:
         application = application_of(StudioSettings(data=Path(folder), guests=True), engine)
 
         @application.get("/v1/fault/{words}")

@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from studio.imports.import_process import BUSY as BUSY_ALL
 from studio.imports.import_process import BUSY_ADDRESS
 from tests.hostile.files import (
     BOOK_TAILS,
@@ -23,12 +25,13 @@ from tests.hostile.files import (
     page,
     project,
 )
-from tests.hostile.import_target import ImportTarget, Watch, import_target
+from tests.hostile.import_target import ImportTarget, Listener, Watch, import_target
 
 MEGABYTES = 300  # that all processes together may grow by
 SLOWEST = 0.25  # seconds for the 99th of a hundred answers of /health
 BUSY = 4  # times the machine's own wait on top of that: an answer waits more than once
 LOG = 64 << 10  # bytes a minute
+FRAMES = 250  # 20 s of speech
 JOINS = 270  # that an address may ask for in a minute
 MIB = 1 << 20
 
@@ -42,6 +45,8 @@ QUICK = {
     "slow.pdf": endless_pdf(),
 }
 
+WORST = ("comments.epub", "unknown.zip")
+
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImportTarget]:
@@ -53,21 +58,43 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImportTarget]:
 def attack(target: ImportTarget, name: str, data: bytes) -> str:
     with Watch(target) as watch:
         told = target.send(name, data)
-    print(
-        f"\n{name}: {told[:60]!r}, {watch.slowest * 1e3:.0f} ms ({watch.machine * 1e3:.0f} of the "
-        f"machine), {watch.megabytes} MB, {watch.log_bytes:.0f} bytes of log"
-    )
-    assert watch.megabytes < MEGABYTES
-    assert watch.slowest < SLOWEST + BUSY * watch.machine
-    assert watch.log_bytes <= LOG
+    print(f"\n{name}: {told[:60]!r}, {told_of(watch)}")
+    check(watch)
     return told
 
 
+def told_of(watch: Watch) -> str:
+    slowest, machine = round(watch.slowest * 1e3), round(watch.machine * 1e3)
+    memory = f"{watch.megabytes} MB, {watch.log_bytes:.0f} bytes of log"
+    return f"/health {slowest} ms ({machine} of the machine), {memory}"
+
+
+def check(watch: Watch) -> None:
+    assert watch.megabytes < MEGABYTES
+    assert watch.slowest < SLOWEST + BUSY * watch.machine
+    assert watch.log_bytes <= LOG
+
+
 def test_what_stopped_the_server_is_refused(target: ImportTarget) -> None:
-    for name in ("comments.epub", "unknown.zip"):
+    for name in WORST:
         told = attack(target, name, QUICK[name])
         assert told == "imported" or told[-1] in ".!"
     assert target.send("after.md", b"Hello there.") == "imported"
+
+
+def test_a_listener_hears_no_gap_while_two_files_are_read(target: ImportTarget) -> None:
+    addresses = ("127.0.0.2", "127.0.0.3")
+    with (
+        Watch(target) as watch,
+        Listener(target, FRAMES) as listener,
+        ThreadPoolExecutor() as attackers,
+    ):
+        told = attackers.map(target.send, WORST, map(QUICK.__getitem__, WORST), addresses)
+        assert not [each for each in told if each in (BUSY_ADDRESS, BUSY_ALL)]
+    print(f"\n{listener.seconds:.0f} s, {listener.gap * 1e3:.0f} ms of silence, {told_of(watch)}")
+    assert listener.seconds >= 0.08 * FRAMES
+    assert listener.gap <= BUSY * watch.machine
+    check(watch)
 
 
 def test_many_imports_of_an_address_hold_nobody_else_up(target: ImportTarget) -> None:
