@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from engine import SAMPLE_RATE, InvalidSetting, RequestError, atomic_replace, explain_write_errors
 from engine.checkpoints.hub import resolve
 from engine.messages import misfit
+from engine.voices.voice_format import VoiceCard
 from training.voice.job import Job, JobFolder, Spoken
 from training.voice.segments import Recognise, check_enough, segments_of
 
@@ -78,8 +79,9 @@ def make_job(
 
 
 def _job(wish: Wish) -> Job:
-    """Without lines; what does not fit is refused before recordings are cut."""
+    """Without lines; what fits no job, or no voice in the end, is refused before all work."""
     try:
+        VoiceCard(name=wish.name, kind="trained", made_from=wish.consent)
         return Job(**vars(wish))
     except ValidationError as error:
         first = error.errors()[0]

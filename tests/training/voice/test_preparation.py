@@ -205,7 +205,8 @@ def test_general_texts_are_none_that_are_read() -> None:
 
 def test_what_fits_no_job_is_refused_before_recordings_are_read(tmp_path: Path) -> None:
     nowhere = [tmp_path / "nowhere"]
-    for changes in ({"name": "x" * 81}, {"consent": "she agrees " * 50}, {"epochs": 0}):
-        with pytest.raises(InvalidSetting, match=next(iter(changes))):
+    named = {"name": "x" * 81}, {"name": "Ann\u202e"}, {"name": "Ann\tLee"}
+    for changes in (*named, {"consent": "she agrees " * 50}, {"epochs": 0}):
+        with pytest.raises(InvalidSetting, match=r"name|made_from|epochs"):
             make_job(tmp_path / "job", replace(WISH, **changes), nowhere)
     assert not (tmp_path / "job").exists()
