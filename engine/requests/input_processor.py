@@ -19,6 +19,7 @@ from engine.requests.sequence import Sequence, TextPiece
 from engine.requests.streaming_text import StreamingText, check_text
 from engine.requests.text_groups import text_groups
 from engine.requests.text_moods import TextMoods
+from engine.text.languages import written_in
 from engine.text.sentences import letters
 from engine.text.spoken_form import SpokenForm, as_sentence, foreign_alphabets, spoken_form
 from engine.types import Blend, Clone, Design, Mooded, Preset, SamplingParams, SpeechRequest
@@ -142,7 +143,7 @@ class InputProcessor:
             stop_degeneration=self._settings.stop_degeneration and not request.ignore_end,
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
-            notices=own.notices(foreign_alphabets(request.text)),
+            notices=(*own.languages(), *own.notices(foreign_alphabets(request.text))),
         )
 
 
@@ -162,6 +163,21 @@ class _RoutedRequest:
         own = self.request
         english = own.language.strip().lower() in ("auto", "english")
         return own.spell_out and english and self.checkpoint.capabilities.spoken_form
+
+    def languages(self) -> tuple[Message, ...]:
+        """What the listener should know where the text's language is none of the model's."""
+        spoken = self.checkpoint.capabilities.languages
+        written = written_in(self.request.text)
+        if written is None or not spoken or written in spoken:
+            return ()
+        return (
+            Message(
+                "{name} does not speak {written}: it reads this text by the rules of {spoken}.",
+                name=self.talker,
+                written=written.capitalize(),
+                spoken=", ".join(each.capitalize() for each in spoken),
+            ),
+        )
 
     def notices(self, foreign: tuple[str, ...]) -> tuple[Message, ...]:
         """What the listener should know. `foreign`: alphabets of the text."""
