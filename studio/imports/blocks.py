@@ -1,13 +1,15 @@
 """Paragraphs and headings of a book, as its file format has them, turned into passages.
 
-Headings become chapters; adjacent ones are joined (`Chapter 1. The Storm`). What lies between two
-headings is read as typed text, so that dialogue is found in it. Knows no formats.
+Chapters begin where the book's own table of contents says, else at its highest headings that are
+several; headings below are text. Adjacent titles are joined (`Chapter 1. The Storm`). Dialogue is
+found in the book as a whole. Knows no formats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from io import StringIO
 
 from engine import InvalidText
@@ -17,15 +19,37 @@ from studio.scripts.text.typed import MAX_TYPED_LINES, too_many_lines
 
 MOST_READ = 8 * MAX_CHARACTERS  # with the space between tags
 LONGEST_TITLE = 200  # characters; a longer heading is text
+_TEXT = 99  # the level of what is no heading
+_ENDS = ".!?…:。！？"
+_TITLES = {
+    "copyright": "copyright|copyright page|copyright notice|imprint|impressum|colophon|uncopyright"
+    "|mentions légales|aviso legal|版权|版权信息|版权声明|奥付",
+    "contents": "contents|table of contents|brief contents|detailed contents|list of figures"
+    "|list of tables|list of illustrations|inhalt|inhaltsverzeichnis|sommaire|table des matières"
+    "|índice general|sumario|indice dei contenuti|目录|目次|目錄",
+    "index": "index|general index|subject index|stichwortverzeichnis|sachregister|索引",
+    "notes": "footnotes|endnotes|notes|fußnoten|endnoten|notes de bas de page|脚注|尾注",
+}
+_KINDS = {title: kind for kind, titles in _TITLES.items() for title in titles.split("|")}
 
 
 @dataclass(frozen=True)
 class Block:
-    """A paragraph, or a heading. `silent`: a title that stands only in the table of contents."""
+    """A paragraph, a heading, or an entry of the table of contents at the place it leads to.
+
+    `level`: of a heading, 1 for the highest. `entry`: it stands in the table of contents, not in
+    the text. `kind`: of a part that is left out, and `item` which of those it belongs to.
+    """
 
     text: str
-    heading: bool = False
-    silent: bool = False
+    level: int = _TEXT
+    entry: bool = False
+    kind: str = ""
+    item: int = 0
+
+    @property
+    def heading(self) -> bool:
+        return self.level < _TEXT and len(self.text) <= LONGEST_TITLE
 
 
 class Blocks(list[Block]):
@@ -62,6 +86,28 @@ class Blocks(list[Block]):
                 raise too_many_lines(len(self))
 
 
+def kind_of_title(title: str) -> str:
+    """The kind of part that a title names; empty for any other."""
+    return _KINDS.get(" ".join(title.casefold().strip(" .:–—-").split()), "")
+
+
+def without_titled_parts(blocks: Sequence[Block]) -> list[Block]:
+    """Blocks in which what a heading calls contents, copyright, notes or index is left out, up to
+    the next heading that is as high."""
+    found: list[Block] = []
+    kind, level, item = "", 0, max((block.item for block in blocks), default=0)
+    for block in blocks:
+        if block.heading or block.entry:
+            own = 1 if block.entry else block.level
+            if not kind or own <= level:
+                before, kind, level = kind, kind_of_title(block.text), own
+                item += bool(kind and kind != before)
+        left = kind and not block.kind
+        if not (left and block.entry):
+            found.append(replace(block, kind=kind, item=item) if left else block)
+    return found
+
+
 def _check(characters: int, most: int) -> None:
     if characters > most:
         raise InvalidText(
@@ -72,30 +118,109 @@ def _check(characters: int, most: int) -> None:
 
 def passages_of(blocks: Iterable[Block]) -> Iterator[Passage]:
     """In order. What is said by whom is found in the book as a whole."""
-    blocks = list(blocks)
-    titled = any(block.heading for block in blocks)
-    return read_parts(_parts(blocks), titled=titled)
+    blocks = [block for block in blocks if block.text.strip()]
+    if all(block.kind or block.entry for block in blocks):  # a book that is nothing else
+        blocks = [replace(block, kind="") for block in blocks]
+    chaptered = list(_by_entries(blocks) if _has_contents(blocks) else _by_levels(blocks))
+    titled = any(block.heading and not block.kind for block in chaptered)
+    return read_parts(_parts(chaptered), titled=titled)
+
+
+def _has_contents(blocks: Sequence[Block]) -> bool:
+    """Whether the table of contents divides the text."""
+    return sum(block.entry and not block.kind for block in blocks) > 1
+
+
+def _by_levels(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Headings of the highest level that several have, and above, are titles; a lone entry of the
+    contents is one where no heading follows."""
+    levels = Counter(block.level for block in blocks if block.heading and not block.kind)
+    lowest = min((level for level, count in levels.items() if count > 1), default=_TEXT)
+    for place, block in enumerate(blocks):
+        if block.entry:
+            if not any(each.heading for each in blocks[place + 1 : place + 2]):
+                yield block
+        else:
+            yield block if block.level <= lowest else replace(block, level=_TEXT)
+
+
+def _by_entries(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Entries are titles: spoken where the text has them as headings too, which are not spoken
+    once more. All other headings are text."""
+    place = 0
+    while place < len(blocks):
+        block = blocks[place]
+        place += 1
+        if not block.entry or block.kind:
+            yield replace(block, level=_TEXT)
+            continue
+        headings: list[str] = []
+        while place < len(blocks) and blocks[place].heading and not blocks[place].entry:
+            if blocks[place].kind:
+                break
+            headings.append(blocks[place].text)
+            place += 1
+        title, rest = _spoken_title(block.text, headings)
+        yield Block(title or block.text, level=1, entry=not title)
+        yield from map(Block, rest)
+
+
+def _spoken_title(entry: str, headings: Sequence[str]) -> tuple[str, list[str]]:
+    """The title where the headings below it say the same, the longer form of it; other headings."""
+    own = _letters(entry)
+    same = [each for each in headings if _letters(each) in own]
+    rest = [each for each in headings if each not in same]
+    if same:
+        return entry, rest
+    joined = _letters("".join(headings))
+    if own and own in joined:
+        return _joined(headings), []
+    return "", rest
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())
 
 
 def _parts(blocks: Iterable[Block]) -> Iterator[str | Passage]:
-    """Texts, and the headings between them."""
+    """Texts, and what stands between them: titles, and parts that are left out."""
     title: list[str] = []
+    silent = ""  # a title of the contents that waits for its text
+    item: list[Block] = []  # a part that is left out, so far
     for block in blocks:
-        if not block.text.strip():
-            continue
-        if not block.heading or len(block.text) > LONGEST_TITLE:
+        if item and (block.kind, block.item) != (item[0].kind, item[0].item):
+            yield _left_out(item)
+            item = []
+        if block.kind:
             yield from _heading(title)
-            yield block.text
-        elif block.silent:
+            item.append(block)
+        elif block.entry:
             yield from _heading(title)
-            yield Passage(block.text, heading=True, silent=True)
-        else:
+            silent = block.text
+        elif block.heading:
+            silent = ""
             title.append(" ".join(block.text.split()))
+        else:
+            yield from _heading(title)
+            if silent:
+                yield Passage(silent, heading=True, silent=True)
+                silent = ""
+            yield block.text
+    if item:
+        yield _left_out(item)
     yield from _heading(title)
+
+
+def _left_out(item: Sequence[Block]) -> Passage:
+    return Passage("\n\n".join(block.text for block in item), left_out=item[0].kind)
 
 
 def _heading(title: list[str]) -> Iterator[Passage]:
     if title:
-        ended = [each if each[-1] in ".!?…:。！？" else f"{each}." for each in title[:-1]]
-        yield Passage(" ".join([*ended, title[-1]]), heading=True)
+        yield Passage(_joined(title), heading=True)
         title.clear()
+
+
+def _joined(titles: Sequence[str]) -> str:
+    ended = [each if each[-1] in _ENDS else f"{each}." for each in titles[:-1]]
+    return " ".join([*ended, *titles[-1:]])

@@ -1,98 +1,179 @@
-"""Reads e-books (.epub): the documents of the spine in order, their headings as chapters.
+"""Reads e-books (.epub): the documents of the spine in order, chapters by the table of contents.
 
-A document without a heading has its title from the table of contents, which is not spoken.
-Pictures, styles, notes' numbers and ruby readings are left out. Copy-protected books are refused.
+Without a table of contents that divides the text, headings are chapters. Title, author, language
+and cover come from the package. Which parts are left out is told by the pages (epub_page.py), by
+the book's landmarks, and by titles such as "Contents". Copy-protected books are refused.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
-from typing import IO
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import IO, Final
 from urllib.parse import unquote
 
 from engine import InvalidText
 from studio.imports.archives import DAMAGED, Archive, open_archive
-from studio.imports.blocks import Block, Blocks, passages_of
+from studio.imports.blocks import Block, Blocks, kind_of_title
+from studio.imports.epub_page import Page
 from studio.imports.markup import Tag, parse
-from studio.scripts.text.passages import Passage
+from studio.scripts.books import LONGEST, Book
 
 MOST_ENTRIES = 10_000
 MOST_BYTES = 48 * 2**20  # of documents, unpacked
 MOST_CONTENTS = 4  # tables of contents that are read
+MOST_PICTURE = 24 << 20  # bytes of a cover
 LONGEST_TITLE = 1_000  # characters
+LONGEST_COPYRIGHT = 30_000  # characters; a longer page that a title calls so is text
+MOST_AUTHORS = 3
 CONTAINER, ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _PAGE, _NCX = "application/xhtml+xml", "application/x-dtbncx+xml"
-_HEADINGS = ("h1", "h2", "h3")
-_PARAGRAPHS = (
-    "p div li dt dd blockquote section article aside header footer main figure figcaption pre hr "
-    "table tr td th ul ol dl h4 h5 h6 body"
-)
-_BLOCKS = frozenset(_PARAGRAPHS.split())
-_LEFT_OUT = "head script style nav svg math rt rp audio video object iframe"
-_SKIPPED = frozenset(_LEFT_OUT.split())
-_SPACES = " \t\n\r\f"
-_BREAK = "\n"
+_PICTURES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_ADDRESS = re.compile(r"\s?<[^<>@]{1,100}@[^<>]{1,100}>")
+_LANDMARKS: Final[Mapping[str, str]] = {  # of EPUB 3, and of the guide of EPUB 2
+    "copyright-page": "copyright", "copyright": "copyright", "colophon": "copyright",
+    "toc": "contents", "loi": "contents", "lot": "contents",
+    "index": "index", "footnotes": "notes", "endnotes": "notes", "rearnotes": "notes",
+    "notes": "notes",
+}  # fmt: skip
 
 
-def read_epub(file: IO[bytes]) -> Iterator[Passage]:
-    """Passages in order. Raises InvalidText."""
+@dataclass
+class EpubBook:
+    blocks: Blocks
+    book: Book
+    picture: bytes  # of the cover, as it came; empty: none
+
+
+def read_epub(file: IO[bytes]) -> EpubBook:
+    """Raises InvalidText."""
     with open_archive(file, MOST_ENTRIES, MOST_BYTES) as archive:
-        blocks = _blocks(archive)
-    yield from passages_of(blocks)
+        package = _package(archive)
+        return EpubBook(_blocks(archive, package), package.book(), _cover(archive, package))
 
 
-def _blocks(archive: Archive) -> Blocks:
-    package = _package(archive)
-    titles = _contents(archive, package)
+def _blocks(archive: Archive, package: _Package) -> Blocks:
+    contents = _contents(archive, package)
     locked = _encrypted(archive)
     blocks = Blocks()
+    noted: set[str] = set()
     for path in package.spine:
         if path in locked:
             raise InvalidText("This book is copy-protected and cannot be read.")
         if path not in archive:
             continue
         first = len(blocks)
-        page = _Page(blocks)
+        entries = contents.entries.get(path, {})
+        kind = "contents" if path in package.navigation else contents.kind(path)
+        page = Page(blocks, entries, noted, kind if kind in ("contents", "notes") else "")
         parse(archive.blocks(path), page, html_page=True)
-        page.flush()
-        if path in titles and not any(each.heading for each in blocks[first:]):
-            blocks.insert(first, Block(titles[path], heading=True, silent=True))
+        page.finish()
+        _leave_out(blocks, first, entries, kind)
     return blocks
 
 
+def _leave_out(blocks: Blocks, first: int, entries: Mapping[str, list[str]], kind: str) -> None:
+    """The page that begins at `first`, if a landmark, its title or its heading calls it so."""
+    own = blocks[first:]
+    text = [block for block in own if not block.entry]
+    headings = [block.text for block in text[:1] if block.heading and not block.kind]
+    titles = [*entries.get("", ()), *headings]
+    kind = kind or next(filter(None, map(kind_of_title, titles)), "")
+    size = sum(len(block.text) for block in text)
+    if not kind or not text or (kind == "copyright" and size > LONGEST_COPYRIGHT):
+        return
+    if sum(block.entry for block in own) > 1:  # the page has more than this
+        return
+    item = max(block.item for block in own) + 1
+    blocks[first:] = [
+        block if block.kind else Block(block.text, block.level, kind=kind, item=item)
+        for block in text
+    ]
+
+
 class _Package:
-    """The parts of a book, and the order in which they are read."""
+    """The parts of a book, the order in which they are read, and what it says of itself."""
 
     def __init__(self, folder: str) -> None:
         self.spine: list[str] = []
         self.contents: list[tuple[str, str]] = []  # path and type of tables of contents
+        self.navigation: set[str] = set()
+        self.guide: list[tuple[str, str]] = []  # path and type of parts
+        self.pictures: list[tuple[str, str, str]] = []  # id, path and properties
+        self.cover = ""  # the id of a picture
         self._folder = folder
         self._paths: dict[str, str] = {}  # by id
+        self._titles: list[str] = []
+        self._languages: list[str] = []
+        self._creators: list[tuple[str, str, str]] = []  # id, role and name
+        self._roles: dict[str, str] = {}  # by id
+        self._open = ""  # the element that is read
+        self._text = ""
+        self._own: dict[str, str] = {}
 
     def start(self, tag: Tag) -> None:
-        if tag.name == "item":
+        name = tag.name
+        if name == "item":
             self._item(tag.values())
-        elif tag.name == "itemref":
+        elif name == "itemref":
             own = tag.values()
             path = self._paths.get(own.get("idref", ""), "")
             if path and own.get("linear") != "no" and path not in self.spine[-1:]:
                 self.spine.append(path)
-        if max(len(self.spine), len(self._paths), len(self.contents)) > MOST_ENTRIES:
+        elif name == "reference":
+            own = tag.values()
+            self.guide.append((_joined(self._folder, own.get("href", "")), own.get("type", "")))
+        elif name in ("title", "creator", "language", "meta"):
+            self._open, self._text, self._own = name, "", tag.values()
+            if self._own.get("name") == "cover":
+                self.cover = self._own.get("content", "")
+        counts = map(len, (self.spine, self._paths, self.contents, self.guide, self.pictures))
+        if max(*counts, len(self._creators), len(self._titles)) > MOST_ENTRIES:
             raise InvalidText(DAMAGED)  # the same part again and again
 
-    def end(self, name: str) -> None: ...
+    def end(self, name: str) -> None:
+        if name != self._open:
+            return
+        text, own = " ".join(self._text.split())[:LONGEST], self._own
+        if name == "title":
+            self._titles.append(text)
+        elif name == "language":
+            self._languages = [*self._languages, text][:1]
+        elif name == "creator":
+            name = _ADDRESS.sub("", text)
+            self._creators.append((own.get("id", ""), own.get("role", ""), name))
+        elif own.get("property") == "role" and len(self._roles) < MOST_ENTRIES:
+            self._roles[own.get("refines", "").removeprefix("#")] = text
+        self._open = ""
 
-    def text(self, data: str) -> None: ...
+    def text(self, data: str) -> None:
+        if self._open and len(self._text) < LONGEST_TITLE:
+            self._text += data[:LONGEST_TITLE]
+
+    def book(self) -> Book:
+        names = [(role or self._roles.get(id, ""), name) for id, role, name in self._creators]
+        authors = [name for role, name in names if name and role in ("", "aut")]
+        authors = authors or [name for _, name in names if name]
+        return Book(
+            title=next(filter(None, self._titles), ""),
+            author=", ".join(dict.fromkeys(authors[:MOST_AUTHORS]))[:LONGEST],
+            language=(self._languages or [""])[0][:40],
+        )
 
     def _item(self, own: dict[str, str]) -> None:
         path = _joined(self._folder, own.get("href", ""))
-        kind = own.get("media-type", "")
-        is_nav = "nav" in own.get("properties", "").split()
-        if kind == _NCX or is_nav:
+        kind, properties = own.get("media-type", ""), own.get("properties", "").split()
+        if kind == _NCX or "nav" in properties:
             self.contents.append((path, kind))
-        if kind in (_PAGE, "text/html") and not is_nav:
+        if kind in (_PAGE, "text/html"):
             self._paths[own.get("id", "")] = path
+            if "nav" in properties:
+                self.navigation.add(path)
+        elif kind in _PICTURES:
+            self.pictures.append((own.get("id", ""), path, " ".join(properties)))
 
 
 class _Attributes:
@@ -131,19 +212,57 @@ def _encrypted(archive: Archive) -> frozenset[str]:
     return frozenset(_joined("", uri) for uri in found.values)
 
 
-def _contents(archive: Archive, package: _Package) -> dict[str, str]:
-    """Titles by path, the first of each."""
-    titles: dict[str, str] = {}
-    for path, kind in package.contents[:MOST_CONTENTS]:
+def _cover(archive: Archive, package: _Package) -> bytes:
+    """The picture that the package calls its cover, or the first one of its cover page."""
+    pictures = package.pictures
+    found = [path for _, path, properties in pictures if "cover-image" in properties.split()]
+    found += [path for id, path, _ in pictures if id == package.cover]
+    found += [path for id, path, _ in pictures if id.lower() in ("cover", "cover-image")]
+    for page in [path for path, kind in package.guide if kind == "cover" and path in archive][:1]:
+        sources = _Attributes("img", "src")
+        parse(archive.blocks(page), sources, html_page=True)
+        found += [_joined(posixpath.dirname(page), each) for each in sources.values[:1]]
+    there = next((path for path in found if path in archive), "")
+    return archive.read(there, MOST_PICTURE) if there else b""
+
+
+@dataclass
+class _Contents:
+    """Titles by path and id, and the kinds of parts by path."""
+
+    entries: dict[str, dict[str, list[str]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    def kind(self, path: str) -> str:
+        return self.kinds.get(path, "")
+
+
+def _contents(archive: Archive, package: _Package) -> _Contents:
+    """From the first table of contents that has entries; EPUB 3's before the older one's."""
+    contents = _Contents()
+    for path, landmark in package.guide:
+        if landmark in _LANDMARKS and landmark != "toc":  # which often is the first chapter
+            contents.kinds.setdefault(path, _LANDMARKS[landmark])
+    tables = sorted(package.contents[:MOST_CONTENTS], key=lambda each: each[1] == _NCX)
+    for path, kind in tables:
         if path not in archive:
             continue
         links = _Links() if kind == _NCX else _PageLinks()
         parse(archive.blocks(path), links, html_page=kind != _NCX)
+        folder = posixpath.dirname(path)
+        for href, landmark in links.landmarks:
+            if "#" not in href:
+                contents.kinds.setdefault(_joined(folder, href), _LANDMARKS[landmark])
+        if contents.entries:
+            continue
         for href, title in links.found:
             text = " ".join(title.split())
             if text:
-                titles.setdefault(_joined(posixpath.dirname(path), href), text)
-    return titles
+                own = contents.entries[_joined(folder, href)]
+                own[unquote(href.partition("#")[2])].append(text)
+    return contents
 
 
 class _Titles:
@@ -151,6 +270,7 @@ class _Titles:
 
     def __init__(self) -> None:
         self.found: list[tuple[str, str]] = []
+        self.landmarks: list[tuple[str, str]] = []
         self._title = ""
         self._reading = False
 
@@ -164,73 +284,47 @@ class _Titles:
 
 
 class _Links(_Titles):
-    """The entries of an NCX, the older form of a table of contents."""
+    """The entries of an NCX, the older form of a table of contents; not those of its page list."""
+
+    _listed = False
 
     def start(self, tag: Tag) -> None:
-        if tag.name == "text":
+        if tag.name in ("pageList", "navList"):
+            self._listed = True
+        elif tag.name == "text" and not self._listed:
             self._reading, self._title = True, ""
-        elif tag.name == "content":
+        elif tag.name == "content" and not self._listed:
             self._add(tag.values().get("src", ""))
 
     def end(self, name: str) -> None:
         self._reading &= name != "text"
+        self._listed &= name not in ("pageList", "navList")
 
 
 class _PageLinks(_Titles):
-    """The links of a page, with their texts."""
+    """The links of a page's table of contents, with their texts, and its landmarks."""
 
-    _href = ""
+    _href, _type, _skipped = "", "", False
 
     def start(self, tag: Tag) -> None:
-        if tag.name == "a":
-            self._href = tag.values().get("href", "")
-            self._reading, self._title = True, ""
+        if tag.name == "nav":
+            types = tag.values().get("epub:type", "toc").split()
+            self._skipped = "toc" not in types
+        elif tag.name == "a":
+            own = tag.values()
+            landmark = next((each for each in own.get("epub:type", "").split()
+                             if each in _LANDMARKS and each != "toc"), "")  # fmt: skip
+            if landmark and len(self.landmarks) < MOST_ENTRIES:
+                self.landmarks.append((own.get("href", ""), landmark))
+            if not self._skipped:
+                self._href, self._reading, self._title = own.get("href", ""), True, ""
 
     def end(self, name: str) -> None:
-        if name == "a" and self._reading:
+        if name == "nav":
+            self._skipped = False
+        elif name == "a" and self._reading:
             self._reading = False
             self._add(self._href)
-
-
-class _Page:
-    """The paragraphs and headings of a page."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        self._blocks = blocks
-        self._heading = False
-        self._skipped, self._depth = "", 0  # the open element that is left out, and those in it
-
-    def start(self, tag: Tag) -> None:
-        name = tag.name
-        if self._skipped:
-            self._depth += name == self._skipped and not tag.empty
-        elif name in _SKIPPED or (name == "a" and "noteref" in tag.values().get("epub:type", "")):
-            self._skipped, self._depth = ("", 0) if tag.empty else (name, 1)
-        elif name == "br":
-            self._blocks.write(_BREAK)
-        elif name in _HEADINGS or name in _BLOCKS:
-            self.flush()
-            self._heading = name in _HEADINGS and not tag.empty
-
-    def end(self, name: str) -> None:
-        if self._skipped:
-            self._depth -= name == self._skipped
-            self._skipped = self._skipped if self._depth else ""
-        elif name in _HEADINGS or name in _BLOCKS:
-            self.flush()
-
-    def text(self, data: str) -> None:
-        """Line breaks of the source are spaces; those of the text are elements."""
-        if not self._skipped:
-            self._blocks.write(data.replace("\n", " ").replace("\r", " "))
-
-    def flush(self) -> None:
-        text = self._blocks.taken().strip(_SPACES)
-        if text:
-            lines = (" ".join(line.split()) for line in text.split(_BREAK))
-            joined = (" " if self._heading else _BREAK).join(lines)
-            self._blocks.add(Block(joined, self._heading))
-        self._heading = False
 
 
 def _joined(folder: str, href: str) -> str:

@@ -6,6 +6,7 @@ What a process sends back is bounded and checked as if a stranger had sent it. K
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import os
@@ -23,13 +24,15 @@ from typing import Any, Final
 from engine import InvalidText, Message, RequestError
 from studio.api.page_request import page_address
 from studio.imports.archives import DAMAGED
+from studio.imports.cover import MOST_BYTES, is_jpeg
 from studio.imports.formats import check_name
-from studio.imports.packed import unpacked_script
+from studio.imports.packed import unpacked_imported, unpacked_script
 from studio.imports.project_reader import project_of
+from studio.scripts.books import Imported
 from studio.scripts.line_audio import SUFFIX
 from studio.scripts.model import Script, check_speakers
 from studio.scripts.project_files import MOST_PARTS, MOST_SOUND
-from studio.scripts.projects import Project
+from studio.scripts.projects import COVER, Project
 from studio.scripts.text.passages import MAX_CHAPTERS, MAX_CHARACTERS, PLAIN, SpeechOptions
 from studio.scripts.text.typed import bounded, script_of_text
 from studio.storage import is_plain_file, is_safe_id
@@ -87,10 +90,11 @@ class Imports:
                 _kill(process)
             self._changed.notify_all()
 
-    def script(self, path: Path) -> Script:
+    def script(self, path: Path) -> Imported:
         """A script from a file; the extension tells the format. Raises RequestError."""
         check_name(path.name)
-        return self._script_of(path=str(path.absolute()))
+        with self._place(), _unavailable():
+            return _imported_in(self._result(path=str(path.absolute())))
 
     def typed(
         self, text: str, options: SpeechOptions = PLAIN, speakers: Collection[str] = ()
@@ -99,21 +103,16 @@ class Imports:
         if len(text) <= SHORT:
             return script_of_text(text, options, speakers)
         task = {"text": bounded(text), "speakers": [*speakers], "manner": options.model_dump()}
-        return self._script_of(**task)
+        with self._place(), _unavailable():
+            return _script_in(self._result(**task))
 
     def project(self, path: Path, folder: Path) -> Project:
         """A project from a file, its audio in a folder. Raises RequestError."""
         with self._place():
             data = self._result(path=str(path.absolute()), folder=str(folder.absolute()))
             _check_sounds(folder)
+            _check_cover(folder.parent / COVER)
             return project_of(data)
-
-    def _script_of(self, **task: Any) -> Script:
-        with self._place():
-            try:
-                return _script_in(self._result(**task))
-            except OSError as error:
-                raise RequestError(UNAVAILABLE) from error
 
     @contextmanager
     def _place(self) -> Iterator[None]:
@@ -245,12 +244,42 @@ def _refusal(key: object, values: object) -> Message:
     return Message(key, **values)
 
 
+@contextmanager
+def _unavailable() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RequestError(UNAVAILABLE) from error
+
+
 def _script_in(data: bytes) -> Script:
-    script = unpacked_script(data)
+    return _checked(unpacked_script(data))
+
+
+def _imported_in(data: bytes) -> Imported:
+    found = unpacked_imported(data)
+    try:
+        cover = base64.b64decode(found.cover, validate=True)
+    except ValueError as error:
+        raise InvalidText(DAMAGED) from error
+    _checked(found.script)
+    if cover and not is_jpeg(cover):
+        raise InvalidText(DAMAGED)
+    if sum(len(part.text) for part in found.left_out) > MAX_CHARACTERS:
+        raise InvalidText(DAMAGED)
+    return found
+
+
+def _checked(script: Script) -> Script:
     characters = sum(len(line.text) for line in script.lines)
     if not script.lines or characters > MAX_CHARACTERS or len(script.chapters) > MAX_CHAPTERS:
         raise InvalidText(DAMAGED)
     return check_speakers(script)
+
+
+def _check_cover(path: Path) -> None:
+    if path.exists() and not (is_plain_file(path) and is_jpeg(path.read_bytes()[: MOST_BYTES + 1])):
+        raise InvalidText(DAMAGED)
 
 
 def _check_sounds(folder: Path) -> None:

@@ -14,12 +14,13 @@ from typing import TypeVar
 
 from engine import InvalidText
 from studio.imports.archives import DAMAGED
+from studio.scripts.books import Imported
 from studio.scripts.line_takes import LineTakes
 from studio.scripts.model import Line, Record, Script
 from studio.scripts.projects import Project, ProjectPart, joined, parts_of
 
 _MOST_ROWS = 1_000
-_Head = TypeVar("_Head", Project, Script)
+_Head = TypeVar("_Head", Imported, Project, Script)
 
 
 def packed_script(script: Script) -> bytes:
@@ -30,6 +31,18 @@ def packed_project(project: Project) -> bytes:
     script = project.script.model_copy(update={"lines": ()})
     head = project.model_copy(update={"script": script, "takes": {}})
     return _packed(head, project.script, project.takes)
+
+
+def packed_imported(found: Imported) -> bytes:
+    script = found.script.model_copy(update={"lines": ()})
+    return _packed(found.model_copy(update={"script": script}), found.script, {})
+
+
+def unpacked_imported(data: bytes) -> Imported:
+    """Raises InvalidText."""
+    found, (lines, _) = _unpacked(Imported, data)
+    script = found.script.model_copy(update={"lines": lines})
+    return found.model_copy(update={"script": script})
 
 
 def unpacked_script(data: bytes) -> Script:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
 from engine import InvalidText
 from studio.imports.archives import DAMAGED, TOO_LARGE
-from studio.imports.blocks import Block, Blocks, passages_of
-from studio.scripts.text.passages import MAX_CHAPTERS, MAX_CHARACTERS, Passage
+from studio.imports.blocks import Block, Blocks, kind_of_title, without_titled_parts
+from studio.scripts.books import Book
+from studio.scripts.text.passages import MAX_CHAPTERS, MAX_CHARACTERS
+from studio.scripts.titles import plain
 
 MOST_PAGES = 3_000
 MOST_CONTENT = 32 << 20  # bytes of all pages' drawing, unpacked
@@ -26,19 +28,29 @@ DEEPEST = 3  # levels of the outline that are chapters
 _NUMBER = re.compile(r"\W{0,4}(?:(?:page|seite|第)\s?)?(?:\d{1,4}|[ivxlc]{1,7})\W{0,4}", re.I)
 _SENTENCE_END = re.compile(r"[.!?…:。！？：]['\"”’」』）)]*$")
 _DIVIDED = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
+_LEADER = re.compile(r"(?:\.\s?){4,200}\s*\w{1,6}$|(?:…\s?){2,50}\s*\w{1,6}$")  # 1.1 Scope .... 4
+_LISTED = re.compile(r"\s\d{1,4}$")
+_NUMBERING = re.compile(
+    r"(?:(?:chapter|part|section|appendix|kapitel|teil)\s)?[\dA-Za-z.]{1,10}\b", re.I
+)
+_LONGEST_NUMBER = 18  # letters before a title: Chapter 12
+_FILE_NAME = re.compile(r"(?i:microsoft word - .*)|\S+\.[a-z]{2,5}|untitled")
+_SEVERAL = 3  # lines with leaders, from which a page is a table of contents
 _REPEATED = 3  # pages with the same first or last line, from which it is a head
 _SHORT = 0.8  # of a full line
 
 Page = tuple[list[str], str]  # titles from the outline, text
 
 
-def read_pdf(file: IO[bytes]) -> Iterator[Passage]:
-    """Passages in order. Raises InvalidText."""
+def read_pdf(file: IO[bytes]) -> tuple[Blocks, Book]:
+    """Raises InvalidText."""
     if b"%PDF-" not in file.read(1024):
         raise InvalidText(DAMAGED)
     logging.getLogger("pypdf").disabled = True  # it warns of what is damaged
     try:
-        pages = list(_pages(file))
+        reader = _opened(file)
+        pages = list(_pages(reader))
+        book = _book(reader)
     except (InvalidText, MemoryError):
         raise
     except Exception as error:  # whatever a library does with bytes that are no PDF
@@ -47,11 +59,12 @@ def read_pdf(file: IO[bytes]) -> Iterator[Passage]:
         raise InvalidText(
             "This PDF holds pictures of text, no text. Use a program that recognises it first."
         )
-    return passages_of(_blocks(pages))
+    blocks = _blocks(pages)
+    blocks[:] = without_titled_parts(blocks)
+    return blocks, book
 
 
-def _pages(file: IO[bytes]) -> Iterator[Page]:
-    """Titles and text of each page, up to as much as a script may have, and a little more."""
+def _opened(file: IO[bytes]) -> Any:
     from pypdf import PdfReader
 
     reader = PdfReader(file)
@@ -61,6 +74,25 @@ def _pages(file: IO[bytes]) -> Iterator[Page]:
         raise InvalidText(
             "The PDF has more than {most:,} pages. Split it into parts.", most=MOST_PAGES
         )
+    return reader
+
+
+def _book(reader: Any) -> Book:
+    """What the document information says; a name of a file is no title."""
+    found = {"title": "", "author": "", "language": ""}
+    with suppress(Exception):
+        own = reader.metadata or {}
+        found["title"] = plain(str(own.get("/Title") or ""))
+        found["author"] = plain(str(own.get("/Author") or ""))
+    with suppress(Exception):
+        found["language"] = plain(str(reader.trailer["/Root"].get("/Lang") or ""))[:40]
+    if _FILE_NAME.fullmatch(found["title"]):
+        found["title"] = ""
+    return Book(**found)
+
+
+def _pages(reader: Any) -> Iterator[Page]:
+    """Titles and text of each page, up to as much as a script may have, and a little more."""
     titles = _titles(reader)
     characters, content = 2 * MAX_CHARACTERS, MOST_CONTENT
     for number, page in enumerate(reader.pages):
@@ -104,20 +136,68 @@ def _blocks(pages: list[Page]) -> Blocks:
     lengths = sorted(len(line) for own in kept for line in own)
     usual = lengths[len(lengths) * 3 // 4] if lengths else 0  # of a full line
     paragraph = _Paragraph()
-    for (titles, _), own in zip(pages, kept, strict=True):
-        if titles:
-            paragraph.end()
-        for title in titles:
-            paragraph.blocks.add(Block(title, heading=True))
-        for line in _without(own, titles):
+    for (titles, text), own in zip(pages, kept, strict=True):
+        begins, matched = _placed(titles, own)
+        listed = _is_contents(own)
+        for place, line in enumerate(own):
+            for title in begins.get(place, ()):
+                paragraph.title(title, matched.get(place, ()))
+            if any(place in range(start, start + len(each)) for start, each in matched.items()):
+                continue
+            if _LEADER.search(line) or (listed and _is_listed(line)):
+                paragraph.leave_out(line, "contents")
+                continue
             if not line:
                 paragraph.end()
                 continue
             paragraph.add(line)
             if _SENTENCE_END.search(line) and len(line) < _SHORT * usual:
                 paragraph.end()
+        for title in begins.get(len(own), ()):
+            paragraph.title(title, ())
+        for number in _page_numbers(text):
+            paragraph.number(number)
     paragraph.end()
     return paragraph.blocks
+
+
+def _is_contents(lines: Sequence[str]) -> bool:
+    """Whether it is a page of the table of contents."""
+    called = any(kind_of_title(line) == "contents" for line in lines[:3])
+    return called or sum(bool(_LEADER.search(line)) for line in lines) >= _SEVERAL
+
+
+def _is_listed(line: str) -> bool:
+    return bool(_LISTED.search(line)) or kind_of_title(line) == "contents"
+
+
+def _placed(
+    titles: list[str], lines: list[str]
+) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
+    """Titles by the line that they begin at, and there the lines that say the same."""
+    begins: dict[int, list[str]] = defaultdict(list)
+    matched: dict[int, list[str]] = {}
+    at = 0
+    for title in titles:
+        found = next(
+            ((place, count) for place in range(at, len(lines)) for count in (1, 2, 3)
+             if _says(lines[place : place + count], title)), None)  # fmt: skip
+        if found is None:
+            begins[at].append(title)
+            continue
+        place, count = found
+        begins[place].append(title)
+        matched[place] = lines[place : place + count]
+        at = place + count
+    return begins, matched
+
+
+def _says(lines: list[str], title: str) -> bool:
+    """Whether the lines are the title, maybe behind its number."""
+    said, own = _letters("".join(lines)), _letters(title)
+    if not said or not own or len(said) > len(own) + _LONGEST_NUMBER:
+        return False
+    return said == own or (said.endswith(own) and bool(_NUMBERING.match(lines[0])))
 
 
 class _Paragraph:
@@ -126,6 +206,23 @@ class _Paragraph:
     def __init__(self) -> None:
         self.blocks = Blocks()
         self._last = ""
+        self._item = 0
+        self._numbers: list[str] = []  # of pages that end within the paragraph
+
+    def title(self, entry: str, lines: Collection[str]) -> None:
+        self.end()
+        self.blocks.add(Block(entry, entry=True))
+        if lines:
+            self.blocks.add(Block(" ".join(lines), level=1))
+
+    def leave_out(self, line: str, kind: str) -> None:
+        self.end()
+        before = self.blocks[-1] if self.blocks else None
+        self._item += not (before and before.kind == kind)
+        self.blocks.add(Block(line, kind=kind, item=self._item))
+
+    def number(self, number: str) -> None:
+        self._numbers.append(number)
 
     def add(self, line: str) -> None:
         """Words divided at a line's end are joined."""
@@ -138,6 +235,10 @@ class _Paragraph:
         self.blocks.write(self._last)
         self._last = ""
         self.blocks.add(Block(self.blocks.taken()))
+        for number in self._numbers:
+            self._item += 1
+            self.blocks.add(Block(number, kind="pages", item=self._item))
+        self._numbers.clear()
 
 
 def _lines(text: str) -> list[str]:
@@ -153,16 +254,10 @@ def _heads(pages: list[list[str]]) -> frozenset[str]:
     return frozenset(line for line, count in ends.items() if count >= _REPEATED)
 
 
-def _without(lines: list[str], titles: list[str]) -> list[str]:
-    """Lines of a page without the titles that the outline has already told."""
-    told = {_letters(title) for title in titles} | {_letters("".join(titles))}
-    first = 0
-    said = ""
-    for place, line in enumerate(lines[:6]):
-        said += line
-        if _letters(line) in told or _letters(said) in told:
-            first, said = place + 1, ""
-    return lines[first:]
+def _page_numbers(text: str) -> list[str]:
+    """At the beginning and the end of a page."""
+    lines = [own for own in (" ".join(line.split()) for line in text.splitlines()) if own]
+    return [line for line in dict.fromkeys((*lines[:1], *lines[-1:])) if _NUMBER.fullmatch(line)]
 
 
 def _letters(text: str) -> str:

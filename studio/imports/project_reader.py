@@ -18,13 +18,14 @@ from pydantic import ValidationError
 
 from engine import SAMPLE_RATE, InvalidText
 from studio.imports.archives import DAMAGED, TOO_LARGE, Archive, open_archive
+from studio.imports.cover import MOST_BYTES, as_jpeg
 from studio.imports.json_bounds import check_json
 from studio.imports.packed import packed_project, unpacked_project
 from studio.scripts.line_audio import SUFFIX
 from studio.scripts.line_takes import MOST_IN_PROJECT, MOST_TAKES
 from studio.scripts.model import MAX_LINES, check_speakers
 from studio.scripts.project_files import LONGEST_SOUND, MOST_AUDIO, MOST_PARTS, MOST_SOUND
-from studio.scripts.projects import FILE, Project
+from studio.scripts.projects import COVER, FILE, Project
 from studio.scripts.text.passages import MAX_CHAPTERS, MAX_CHARACTERS
 from studio.scripts.text.pronunciation import MAX_ENTRIES
 from studio.scripts.titles import is_plain
@@ -32,7 +33,8 @@ from studio.storage import is_safe_id
 
 MOST_JSON = 32 << 20  # bytes; the longest script in Chinese, with all its takes, has 25
 # Lines have ten values each, takes three; brackets and commas are counted as well.
-MOST_VALUES = 14 * MAX_LINES + 6 * MOST_IN_PROJECT + 8 * MAX_LINES
+# Parts of a book that are left out have four.
+MOST_VALUES = 18 * MAX_LINES + 6 * MOST_IN_PROJECT + 8 * MAX_LINES
 MOST_UNPACKED = 8  # times the size of the file: audio is compressed already
 LONGEST_WORD = 400  # characters of a voice's key, a language, a model
 NO_PROJECT = "This .zip file holds no script of this studio."
@@ -54,6 +56,8 @@ def read_project(file: IO[bytes], folder: Path) -> bytes:
             project = _checked(Project.model_validate_json(data))
         except ValidationError as error:
             raise InvalidText(NO_PROJECT) from error
+        if COVER in archive and (cover := as_jpeg(archive.read(COVER, MOST_BYTES))):
+            (folder.parent / COVER).write_bytes(cover)
         for key, name in _sounds(archive):
             (folder / f"{key}{SUFFIX}").write_bytes(_flac(archive.read(name, MOST_SOUND)))
     return packed_project(project)
@@ -84,6 +88,7 @@ def _check_counts(project: Project) -> None:
     bounds = (
         (sum(len(line.text) for line in script.lines), MAX_CHARACTERS),
         (sum(map(len, script.chapters)), MAX_CHARACTERS),
+        (sum(len(part.text) for part in project.left_out), MAX_CHARACTERS),
         (len(script.chapters), MAX_CHAPTERS),
         (max(len(cast.voices), len(cast.digests)), MAX_LINES),
         (len(project.delivery.spellings), MAX_ENTRIES),
@@ -100,6 +105,8 @@ def _texts(project: Project) -> Iterator[str]:
     for line in project.script.lines:
         yield from (line.text, line.speaker, line.direction)
     yield from project.script.chapters
+    yield from (each for part in project.left_out for each in part.text.split("\n"))
+    yield from (project.book.title, project.book.author, project.book.language)
     yield from (take.text for own in project.takes.values() for take in own)
     cast, delivery = project.casting, project.delivery
     yield from (*cast.voices, *cast.voices.values(), cast.default, delivery.language)

@@ -6,6 +6,7 @@ This module opens no files by name; it takes one that is open.
 
 from __future__ import annotations
 
+import base64
 import codecs
 import os
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from pathlib import PurePath
 from typing import IO
 
 from engine import InvalidText
+from studio.imports.blocks import Blocks, passages_of
+from studio.imports.cover import as_jpeg
 from studio.imports.docx import read_docx
 from studio.imports.epub import read_epub
 from studio.imports.formats import BOOKS, MAX_BOOK_BYTES, MAX_BYTES, check_name
@@ -20,18 +23,46 @@ from studio.imports.markdown import read_markdown
 from studio.imports.pdf import read_pdf
 from studio.imports.subtitle_files import read_subtitles
 from studio.imports.tables import read_table
-from studio.scripts.model import Script
+from studio.scripts.books import Book, Imported, LeftOut
+from studio.scripts.model import MAX_LINES, Script
 from studio.scripts.text.dialogue import read_text
-from studio.scripts.text.passages import PLAIN, Passage, SpeechOptions, build
+from studio.scripts.text.passages import (
+    PLAIN,
+    Passage,
+    SpeechOptions,
+    build,
+    build_parts,
+)
 from studio.scripts.text.typed import bounded
 
 
 def script_of_file(name: str, file: IO[bytes], manner: SpeechOptions = PLAIN) -> Script:
     """A script from a file; the extension of its name tells the format."""
+    return imported(name, file, manner).script
+
+
+def imported(name: str, file: IO[bytes], manner: SpeechOptions = PLAIN) -> Imported:
+    """A script from a file, with what the file says of itself and what is left out."""
     check_name(name)
     suffix = PurePath(name).suffix.lower()
-    passages = _book if suffix in BOOKS else _passages
-    return build(passages(suffix, file), manner)
+    if suffix not in BOOKS:
+        return Imported(script=build(_passages(suffix, file), manner))
+    _check_size(file, MAX_BOOK_BYTES)
+    if suffix == ".epub":
+        read = read_epub(file)
+        return _of_book(read.blocks, read.book, as_jpeg(read.picture), manner)
+    blocks, book = (read_docx if suffix == ".docx" else read_pdf)(file)
+    return _of_book(blocks, book, b"", manner)
+
+
+def _of_book(blocks: Blocks, book: Book, cover: bytes, manner: SpeechOptions) -> Imported:
+    script, rest = build_parts(passages_of(blocks), manner)
+    parts = [
+        LeftOut(kind=passage.left_out, text=passage.text, after=after)
+        for passage, after in rest[:MAX_LINES]
+    ]
+    told = base64.b64encode(cover).decode()
+    return Imported(script=script, book=book, left_out=tuple(parts), cover=told)
 
 
 def decode(data: bytes) -> str:
@@ -46,11 +77,6 @@ def decode(data: bytes) -> str:
     if "\x00" in text:
         raise InvalidText("This is not a text file. Upload plain text.")
     return text
-
-
-def _book(suffix: str, file: IO[bytes]) -> Iterator[Passage]:
-    _check_size(file, MAX_BOOK_BYTES)
-    return {".epub": read_epub, ".docx": read_docx, ".pdf": read_pdf}[suffix](file)
 
 
 def _check_size(file: IO[bytes], most: int) -> None:

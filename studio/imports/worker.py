@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _done(task: dict[str, Any]) -> bytes:
-    from studio.imports.packed import packed_script
+    from studio.imports.packed import packed_imported, packed_script
 
     if "text" in task:
         from studio.scripts.text.passages import SpeechOptions
@@ -63,9 +63,9 @@ def _done(task: dict[str, Any]) -> bytes:
             from studio.imports.project_reader import read_project
 
             return read_project(file, Path(task["folder"]))
-        from studio.imports.reader import script_of_file
+        from studio.imports.reader import imported
 
-        return packed_script(script_of_file(path.name, file))
+        return packed_imported(imported(path.name, file))
 
 
 def _refusal(error: Exception) -> dict[str, Any]:

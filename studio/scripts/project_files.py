@@ -2,6 +2,7 @@
 
     project.json
     sounds/<key>.flac
+    cover.jpg
 
 Reading it is studio/imports/project_reader.py's, since a file may come from a stranger.
 """
@@ -15,7 +16,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 from engine import SAMPLE_RATE, atomic_replace
 from studio.scripts.line_audio import SUFFIX, LineAudio
 from studio.scripts.line_requests import Job
-from studio.scripts.projects import FILE, Project
+from studio.scripts.projects import COVER, FILE, Project
 
 MOST_PARTS = 60_000
 MOST_AUDIO = 1 << 30  # bytes of all audio
@@ -23,11 +24,15 @@ MOST_SOUND = 64 << 20  # bytes of a line's audio
 LONGEST_SOUND = 1200 * SAMPLE_RATE  # samples
 
 
-def export_project(path: Path, project: Project, jobs: Sequence[Job], sounds: LineAudio) -> Path:
+def export_project(
+    path: Path, project: Project, jobs: Sequence[Job], sounds: LineAudio, cover: Path | None = None
+) -> Path:
     """Everything that another server needs to go on with the project."""
     with atomic_replace(path) as part, ZipFile(part, "w", ZIP_STORED) as archive:
         archive.writestr(FILE, project.model_dump_json(), ZIP_DEFLATED)
-        for key in list(_keys(project, jobs, sounds))[: MOST_PARTS - 1]:
+        if cover:
+            archive.write(cover, COVER)
+        for key in list(_keys(project, jobs, sounds))[: MOST_PARTS - 2]:
             archive.write(sounds.path(key), f"sounds/{key}{SUFFIX}")
     return path
 

@@ -2,6 +2,7 @@
 
     scripts/20261120-101530-3f9a2c41/project.json      replaced as a whole
                                      sounds/<key>.flac each whole or not there
+                                     cover.jpg         of a book that has one
                                      superseded.json   since when sounds have been unused
                                      rendering         while it is rendered; stays after a crash
 
@@ -23,6 +24,7 @@ from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from engine import RequestError, explain_write_errors, write_atomic
+from studio.scripts.books import Book, LeftOut
 from studio.scripts.casting import Casting
 from studio.scripts.line_audio import SUFFIX, LineAudio
 from studio.scripts.line_requests import Delivery
@@ -39,6 +41,7 @@ from studio.storage import (
 )
 
 FILE = "project.json"
+COVER = "cover.jpg"  # of a book, checked when it came
 _UNFINISHED = ".importing-"
 RENDERING = "rendering"  # an empty file, there while a project is being rendered
 MAX_BYTES = 64 * 1024 * 1024
@@ -54,6 +57,8 @@ class Project(Record):
     casting: Casting
     delivery: Delivery = Delivery()
     takes: LineTakes = Field(default_factory=dict)  # earlier ones
+    book: Book = Book()
+    left_out: tuple[LeftOut, ...] = Field((), max_length=MAX_LINES)  # parts of the book
     created: Timestamp = 0.0
     changed: Timestamp = 0.0
     deleted: Timestamp | None = None
@@ -122,17 +127,20 @@ class Projects:
         self._sounds: dict[str, LineAudio] = {}
         self._cards: dict[str, tuple[Stamp, Card]] = {}  # by id
 
-    def create(self, project: Project) -> str:
-        """Create a project; returns its id."""
+    def create(self, project: Project, cover: bytes = b"") -> str:
+        """Create a project; returns its id. `cover`: a JPEG."""
         number = new_id(self._clock())
         with explain_write_errors(self._folder / number):
             (self._folder / number / "sounds").mkdir(parents=True)
+            if cover:
+                write_atomic(self._folder / number / COVER, cover)
         self._write(number, project.having(created=self._clock()))
         return number
 
     def copy(self, number: str, project: Project) -> str:
         """Create a project with all audio of another; returns its id."""
-        made = self.create(project)
+        cover = self.cover(number)
+        made = self.create(project, cover.read_bytes() if cover else b"")
         for path in plain_files(self._path(number).parent / "sounds", SUFFIX):
             target = self._folder / made / "sounds" / path.name
             try:
@@ -180,6 +188,11 @@ class Projects:
                 sweep_unfinished(folder)
                 self._sounds[number] = LineAudio(folder / "sounds")
             return self._sounds[number]
+
+    def cover(self, number: str) -> Path | None:
+        """A JPEG, if the project has one."""
+        path = self._path(number).with_name(COVER)
+        return path if is_plain_file(path) else None
 
     def superseded(self, number: str, used: Collection[str], older_than: float) -> set[str]:
         """Keys of audio that was not among `used` for so many seconds, whenever this was called."""

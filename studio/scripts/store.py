@@ -6,6 +6,7 @@ are kept in memory. Files and typed text are parsed by a `Reader`. Knows no page
 
 from __future__ import annotations
 
+import base64
 import itertools
 import threading
 from collections.abc import Callable, Collection, Iterable
@@ -30,6 +31,7 @@ from studio.scripts import (
     suggest,
     voice_digest,
 )
+from studio.scripts.books import Imported, take_in
 from studio.scripts.edits import lock, redo, revise
 from studio.scripts.history import History
 from studio.scripts.line_takes import LineTake, changed_lines, take_of, with_takes
@@ -42,6 +44,10 @@ from studio.voices.voice_catalog import BLEND_MARKS, Choice, Choices
 
 TRASH = 30 * DAY  # seconds that a deleted script can be brought back, at least
 PROJECT_SUFFIX = ".zip"
+LANGUAGES = {  # that checkpoints may have, by the tags of books
+    "zh": "chinese", "en": "english", "ja": "japanese", "ko": "korean", "de": "german",
+    "fr": "french", "ru": "russian", "pt": "portuguese", "es": "spanish", "it": "italian",
+}  # fmt: skip
 TITLE = 60  # letters of a title that nobody has written
 REMEMBERED = 200  # scripts whose plans are in memory
 _MISSING_VOICE = Design("")  # stands for a deleted voice; never submitted
@@ -57,7 +63,7 @@ class Reader(Protocol):
         self, text: str, options: SpeechOptions = PLAIN, speakers: Collection[str] = ()
     ) -> Script: ...
 
-    def script(self, path: Path) -> Script: ...
+    def script(self, path: Path) -> Imported: ...
 
     def project(self, path: Path, folder: Path) -> Project: ...
 
@@ -71,6 +77,7 @@ class OpenScript:
     jobs: tuple[Job, ...]
     sounds: LineAudio | None
     able: frozenset[str] = frozenset()  # speakers whose voices follow instructions
+    cover: Path | None = None  # of its book, a JPEG
 
     @property
     def script(self) -> Script:
@@ -145,7 +152,9 @@ class ScriptStore:
         changed, jobs, able = self._planned.get(number, (None, (), frozenset[str]()))
         if project is None or project.changed != changed:
             return self.open(number)
-        return OpenScript(number, project, jobs, self._projects.sounds(number), able)
+        return OpenScript(
+            number, project, jobs, self._projects.sounds(number), able, self._projects.cover(number)
+        )
 
     def can_undo(self, number: str) -> bool:
         return number in self._past
@@ -244,9 +253,9 @@ class ScriptStore:
     def receive(self, path: Path, taken: Collection[str] = ()) -> OpenScript:
         """A new script from an uploaded file, or a project; `taken`: titles that others have."""
         if path.suffix.lower() != PROJECT_SUFFIX:
-            script = self._reader.script(path)
-            title = plain(PurePath(path).stem) or title_of(script)
-            return self._create(free_title(title, taken), script)
+            found = self._reader.script(path)
+            title = plain(found.book.title) or plain(PurePath(path).stem) or title_of(found.script)
+            return self._create(free_title(title, taken), found.script, found)
 
         def fill(folder: Path) -> Project:
             project = self._reader.project(path, folder)
@@ -260,7 +269,17 @@ class ScriptStore:
         if opened.sounds is None:
             raise RequestError("There is nothing to export yet. Write a text and press Speak.")
         path = folder / f"{name}{PROJECT_SUFFIX}"
-        return export_project(path, opened.project, opened.jobs, opened.sounds)
+        return export_project(path, opened.project, opened.jobs, opened.sounds, opened.cover)
+
+    def take_in(self, number: str, places: Collection[int]) -> OpenScript:
+        """Read parts of the book that were left out."""
+
+        def taken(own: Project) -> Project:
+            script, left = take_in(own.script, own.left_out, places, own.delivery.manner)
+            after = self._with_script(own.having(left_out=left), script)
+            return self._keeping_takes(number, own, after)
+
+        return self.change(number, taken)
 
     def rename(self, number: str, title: str) -> OpenScript:
         named = plain(title)
@@ -382,7 +401,9 @@ class ScriptStore:
         if remember:
             with self._lock:
                 _remember(self._planned, number, (project.changed, jobs, able))
-        return OpenScript(number, project, jobs, self._projects.sounds(number), able)
+        return OpenScript(
+            number, project, jobs, self._projects.sounds(number), able, self._projects.cover(number)
+        )
 
     def _voices(self, project: Project) -> tuple[dict[str, Voice], dict[str, str]]:
         """The voice of each speaker, and the digests of those that are gone."""
@@ -418,11 +439,18 @@ class ScriptStore:
         casting = own.casting.having(voices={**fresh, **own.casting.voices})
         return own.having(script=script, casting=casting)
 
-    def _create(self, title: str, script: Script) -> OpenScript:
+    def _create(self, title: str, script: Script, found: Imported | None = None) -> OpenScript:
         casting = self._first_cast(script, self.voices()[0][1])
-        named = plain(title) or plain(title_of(script))
-        number = self._projects.create(Project(title=named, script=script, casting=casting))
-        return self.open(number)
+        project = Project(
+            title=plain(title) or plain(title_of(script)), script=script, casting=casting
+        )
+        if found is None:
+            return self.open(self._projects.create(project))
+        language = LANGUAGES.get(found.book.language.lower()[:2], "")
+        if language in self.choices().languages():
+            project = project.having(delivery=project.delivery.having(language=language))
+        project = project.having(book=found.book, left_out=found.left_out)
+        return self.open(self._projects.create(project, base64.b64decode(found.cover)))
 
 
 def _labelled(voices: Iterable[Choice]) -> list[tuple[str, str]]:

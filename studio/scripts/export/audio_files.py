@@ -6,6 +6,7 @@ ID3 and MP4 tags and chapters. Files are written atomically. Knows no scripts.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,11 @@ KINDS = ("wav", "mp3", "m4b", "ogg", "flac")
 RATES = (SAMPLE_RATE, 44_100, 48_000)
 BITRATES = (48, 64, 96, 128, 192)  # kbit/s
 DEFAULT_BITRATES = {"mp3": 96, "m4b": 64}
-_CODECS = {"mp3": ("libmp3lame", "mp3", {}), "m4b": ("aac", "ipod", {"movflags": "+faststart"})}
+_CODECS = {
+    "mp3": ("libmp3lame", "mp3", {}),
+    # As mp4 with its brand: FFmpeg's own form for iPods takes no pictures.
+    "m4b": ("aac", "mp4", {"movflags": "+faststart", "brand": "M4B "}),
+}
 _BLOCK = SAMPLE_RATE  # samples per write
 _MILLISECOND = Fraction(1, 1000)
 
@@ -77,6 +82,8 @@ class Tags:
     title: str = ""
     artist: str = ""
     track: str = ""
+    language: str = ""  # three letters
+    cover: bytes = b""  # a JPEG
     chapters: Sequence[ChapterMark] = ()
 
 
@@ -158,15 +165,41 @@ def _open_encoder(path: Path, form: AudioFormat, tags: Tags) -> Iterator[_Encode
         stream: Any = container.add_stream(codec, rate=form.rate)
         stream.codec_context.layout = "mono"
         stream.bit_rate = form.bits
+        if tags.language:
+            stream.metadata["language"] = tags.language
+        if tags.cover:
+            _add_cover(container, tags.cover)
         encoder = _Encoder(container, stream, form.rate)
         yield encoder
         encoder.finish()
 
 
+def _add_cover(container: Any, jpeg: bytes) -> None:
+    """A picture is a stream with one packet."""
+    import av
+
+    with av.open(io.BytesIO(jpeg), format="jpeg_pipe") as drawn:
+        picture = drawn.streams.video[0]
+        stream = container.add_stream("mjpeg")
+        stream.width, stream.height, stream.pix_fmt = picture.width, picture.height, "yuvj420p"
+        stream.disposition = av.stream.Disposition.attached_pic
+    packet = av.Packet(jpeg)
+    packet.stream, packet.pts, packet.dts, packet.is_keyframe = stream, 0, 0, True
+    container.start_encoding()
+    container.mux(packet)
+
+
 def _metadata(kind: str, tags: Tags) -> dict[str, str]:
     own = {"title": tags.title, "artist": tags.artist, "track": tags.track}
+    if kind == "mp3":
+        own["language"] = tags.language
     if kind == "m4b":
-        own |= {"album": tags.title, "genre": "Audiobook", "media_type": "2"}  # 2: an audiobook
+        own |= {
+            "album_artist": tags.artist,
+            "album": tags.title,
+            "genre": "Audiobook",
+            "media_type": "2",
+        }  # 2: an audiobook
     return {name: value for name, value in own.items() if value}
 
 

@@ -14,8 +14,15 @@ from studio.scripts.export.audio_files import AudioFormat, Tags
 from studio.scripts.export.captions import chapter_list, srt, vtt
 from studio.scripts.export.export_files import export_file, export_lines
 from studio.scripts.export.loudness import WANTED, loudness_gains
-from studio.scripts.store import OpenScript, ScriptStore
+from studio.scripts.projects import Project
+from studio.scripts.store import LANGUAGES, OpenScript, ScriptStore
 from studio.scripts.timeline import Timeline, build_timeline
+
+_THREE_LETTERS = {
+    "zh": "zho", "en": "eng", "ja": "jpn", "ko": "kor", "de": "deu", "fr": "fra", "ru": "rus",
+    "pt": "por", "es": "spa", "it": "ita", "nl": "nld", "sv": "swe", "pl": "pol", "ar": "ara",
+    "tr": "tur", "he": "heb", "cs": "ces", "da": "dan", "fi": "fin", "el": "ell", "uk": "ukr",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,13 @@ def export(
     if options.loudness is not None and timeline.heard:
         gains = loudness_gains(timeline, opened.sounds, options.loudness)
     texts = _texts(timeline, name) if options.texts else {}
-    tags = Tags(title, options.artist.strip()[:200])
+    artist = options.artist.strip()[:200] or opened.project.book.author
+    tags = Tags(
+        title,
+        artist,
+        language=_language(opened.project),
+        cover=opened.cover.read_bytes() if opened.cover else b"",
+    )
     common: dict[str, Any] = dict(
         form=form, tags=tags, gains=gains, partial=options.partial, on_progress=on_progress
     )
@@ -69,6 +82,14 @@ def save_project(store: ScriptStore, number: str, folder: Path) -> Path:
 def safe_name(title: str) -> str:
     """A title as a file name that every system allows."""
     return "-".join(re.findall(r"\w+", title))[:60].strip("-_") or "script"
+
+
+def _language(project: Project) -> str:
+    """In three letters, as files have it; empty where nobody has said it."""
+    tag = project.book.language.lower()[:2]
+    name = project.delivery.language
+    named = next((own for own, each in LANGUAGES.items() if each == name), tag)
+    return _THREE_LETTERS.get(named, "")
 
 
 def _texts(timeline: Timeline, name: str) -> dict[str, str]:

@@ -45,6 +45,8 @@ _NOTES = (
     "see also isbn keywords contents 注意 注 提示 备注 时间 地点"
 )
 NOTES = frozenset(_NOTES.split())
+_SETTING = "scene setting time place curtain ort zeit szene scène lieu 时间 地点"
+_STAGE = frozenset(_SETTING.split())
 # Words that no name of several words has, `He said: …`, and such that begin none: `For example: …`.
 _NAMELESS = (
     "i you he she it we they this that these those there here what when where why how which who "
@@ -177,7 +179,7 @@ def _names(paragraphs: list[list[str]], speakers: Collection[str]) -> set[str]:
 
 def _may_be_name(name: str) -> bool:
     words = name.split()
-    if _NUMBERED.fullmatch(name) or words[0] in _NO_BEGINNING:
+    if name in _STAGE or _NUMBERED.fullmatch(name) or words[0] in _NO_BEGINNING:
         return False
     return len(words) == 1 or _NO_NAME.isdisjoint(words)
 

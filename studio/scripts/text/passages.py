@@ -38,6 +38,7 @@ class Passage:
     heading: bool = False  # the title of a new chapter
     silent: bool = False  # a title that is not spoken
     pause: float | None = None  # after it
+    left_out: str = ""  # a kind of part that is not read (studio/scripts/books.py)
 
 
 class SpeechOptions(Record):
@@ -59,9 +60,20 @@ PLAIN = SpeechOptions()
 
 def build(passages: Iterable[Passage], manner: SpeechOptions = PLAIN) -> Script:
     """Build a script. Raises InvalidText if it is empty or too long."""
+    return build_parts(passages, manner)[0]
+
+
+def build_parts(
+    passages: Iterable[Passage], manner: SpeechOptions = PLAIN
+) -> tuple[Script, list[tuple[Passage, int | None]]]:
+    """A script, and what is left out of it, each with the id of the line before it."""
     lines: list[Line] = []
     chapters: list[str] = []
+    left_out: list[tuple[Passage, int | None]] = []
     for number, passage in enumerate(_bounded(passages)):
+        if passage.left_out:
+            left_out.append((passage, lines[-1].id if lines else None))
+            continue
         if passage.heading or not chapters:
             chapters.append(clean(passage.text) if passage.heading else "")
         if passage.silent or (passage.heading and not manner.speak_headings):
@@ -70,7 +82,7 @@ def build(passages: Iterable[Passage], manner: SpeechOptions = PLAIN) -> Script:
         for line in split(passage, manner, place):
             lines.append(line.model_copy(update={"id": len(lines)}))
             _check_lines(len(lines))
-    return _finished(lines, chapters)
+    return _finished(lines, chapters), left_out
 
 
 def split(passage: Passage, manner: SpeechOptions, place: Line) -> Iterator[Line]:

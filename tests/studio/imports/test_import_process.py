@@ -57,7 +57,7 @@ def test_a_file_of_each_kind_is_read(imports: Imports, tmp_path: Path) -> None:
     }
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
-        assert imports.script(tmp_path / name).lines[-1].text == "Hello there."
+        assert imports.script(tmp_path / name).script.lines[-1].text == "Hello there."
 
 
 def test_long_typed_text_is_the_same_script(imports: Imports) -> None:
@@ -105,7 +105,7 @@ def test_it_has_the_libraries_of_the_server_wherever_those_lie(
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     (tmp_path / "a.txt").write_text("Hello there.")
-    assert imports.script(tmp_path / "a.txt").lines[0].text == "Hello there."
+    assert imports.script(tmp_path / "a.txt").script.lines[0].text == "Hello there."
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,8 @@ class Board {
 
   about(element) {
     const line = element.closest('[data-line]')?.dataset.line;
-    const { who, page, take } = element.dataset;
-    return { line: line && Number(line), who, take, page: page && Number(page) };
+    const { who, page, take, part } = element.dataset;
+    return { line: line && Number(line), who, take, part, page: page && Number(page) };
   }
 
   searched({ target }) {

@@ -12,6 +12,7 @@ from engine import InvalidText
 from studio.scripts import Line, Passage, Project, Script, edits
 from studio.scripts.rendering.playback import ScriptPlayback
 from studio.scripts.store import OpenScript, ScriptStore
+from studio.ui.tabs.script.left_out import places_of
 from studio.ui.tabs.script.view import PAGE, View
 
 Press: TypeAlias = dict[str, Any]  # the detail that script.js sends
@@ -51,6 +52,11 @@ class ScriptActions:
         if action == "pick":
             line = _number(press.get("line"))
             return self._store.pick_take(number, line, str(press.get("take"))), view
+        if action == "take-in":
+            places = places_of(opened.project.left_out, str(press.get("part") or ""))
+            return self._store.take_in(number, places), view
+        if action == "forget-parts":
+            return self._store.change(number, lambda own: own.having(left_out=())), view
         if action == "cast":
             return self._cast_as(number, str(press.get("who") or ""), str(press["value"])), view
         return self._changed(opened, str(action), _number(press.get("line")), press), view

@@ -15,6 +15,7 @@ from studio.scripts import Job, Line, LineAudio, Progress, Status
 from studio.scripts.store import OpenScript
 from studio.scripts.text.cues import cues_of
 from studio.ui.tabs.script import view as board
+from studio.ui.tabs.script.left_out import book_items
 from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, TakeRow, View
 
 WANTED: dict[str, tuple[Status, ...]] = {"open": ("waiting", "speaking"), "failed": ("failed",)}
@@ -47,7 +48,8 @@ def lines_of(
     summary = Summary(len(stands), spoken, _seconds(opened), progress, can_undo)
     found = [board.matches(len(places))] if view.words else []
     cut = [board.interrupted()] if interrupted and spoken < len(stands) else []
-    head = [board.bar(view, summary), *cut, board.search(), *found]
+    told = book_items(opened.project.book, bool(opened.cover), opened.project.left_out)
+    head = [board.bar(view, summary), *cut, *told, board.search(), *found]
     items = [*head, *rows, *board.pager(view, len(places))]
     return Board(number=opened.number, items=items, heard=heard)
 

@@ -1,0 +1,79 @@
+"""What a book says of itself, and its parts that were left out, each with a button that reads it.
+
+Everything a book wrote is escaped. Knows no components; script.js tells what a button asks for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from engine import InvalidText, Message
+from studio.scripts.books import KINDS, Book, Kind, LeftOut
+from studio.ui.i18n import both, tell
+from studio.ui.tabs.script.view import Item
+
+LABELS: Mapping[Kind, str] = {
+    "notes": "Notes",
+    "copyright": "Copyright pages",
+    "contents": "Tables of contents",
+    "index": "Index",
+    "pages": "Page numbers",
+}
+MOST_SHOWN = 40  # parts of a kind
+LONGEST_SHOWN = 90  # characters of a part
+
+
+def book_items(book: Book, has_cover: bool, parts: Sequence[LeftOut]) -> list[Item]:
+    """Empty for a script that is no book."""
+    about = [escape(each) for each in (book.author, book.language) if each]
+    about += [both("with cover")] if has_cover else []
+    told = f"<p>{' · '.join(about)}</p>" if about else ""
+    if not told and not parts:
+        return []
+    rows = "".join(_row(kind, [part for part in parts if part.kind == kind]) for kind in KINDS)
+    head = (
+        f"<header><strong>{both('Left out of this book')}</strong>"
+        f'<button type="button" data-act="forget-parts">{both("Hide")}</button></header>'
+    )
+    return [("book", f'<section class="book">{told}{head + rows if parts else ""}</section>')]
+
+
+def places_of(parts: Sequence[LeftOut], wanted: str) -> list[int]:
+    """Which parts a press means: all of a kind, or the one with a key. Raises InvalidText."""
+    places = [
+        place for place, part in enumerate(parts) if wanted in (part.kind, _key(part)) and wanted
+    ]
+    if not places:
+        raise InvalidText("This part is read already, or the page is older. Reload it.")
+    return places
+
+
+def _row(kind: Kind, parts: Sequence[LeftOut]) -> str:
+    if not parts:
+        return ""
+    label = tell(Message("Read all: {kind}", kind=tell(LABELS[kind])))
+    items = "".join(f"<li>{_text(part)}{_button(_key(part))}</li>" for part in parts[:MOST_SHOWN])
+    return (
+        f"<div><details><summary>{both(LABELS[kind])} ({len(parts):,})</summary>"
+        f"<ul>{items}</ul></details>{_button(kind, label)}</div>"
+    )
+
+
+def _text(part: LeftOut) -> str:
+    text = " ".join(part.text.split())
+    shown = text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1].rstrip()}…"
+    return f"<span>{escape(shown)}</span>"
+
+
+def _button(wanted: str, label: str = "") -> str:
+    told = f' aria-label="{escape(label)}"' if label else ""
+    return (
+        f'<button type="button" data-act="take-in" data-part="{wanted}"{told}>'
+        f"{both('Take in')}</button>"
+    )
+
+
+def _key(part: LeftOut) -> str:
+    return hashlib.sha256(f"{part.after} {part.text}".encode()).hexdigest()[:16]
