@@ -10,6 +10,7 @@ from engine import (
     MINI,
     Capabilities,
     CheckpointError,
+    InvalidSetting,
     Library,
     Postprocess,
     SpeechEngine,
@@ -65,6 +66,10 @@ class AppContext:
         if process == "auto":
             on_cpu = device == "cpu" or (device == "auto" and not may_have_gpu())
             return on_cpu and sys.platform == "linux"
+        if process == "own" and sys.platform == "win32":  # which hands no socket to a child
+            raise InvalidSetting(
+                "An engine has no process of its own on Windows. Leave TIMBRE_PROCESS out."
+            )
         return process == "own"
 
     def finish(self) -> Postprocess | None:

@@ -113,9 +113,11 @@ def _limit(limits: dict[str, Any]) -> None:
 
 def _end_with(parent: int) -> None:
     """Be killed when the process that started this one ends, however it does (Linux)."""
-    import ctypes
-
+    if sys.platform == "win32":  # a virtual environment's python.exe lies between the two
+        return
     if sys.platform == "linux":
+        import ctypes
+
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it has ended already
         os._exit(1)

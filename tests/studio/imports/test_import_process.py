@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -205,6 +206,18 @@ def test_few_run_few_wait_and_others_are_refused(stuck: Path) -> None:
         each.join(30)
     assert told == [import_process.CLOSED] * most
     assert not crowd._addresses
+
+
+def test_on_windows_a_launcher_lies_between_it_and_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A virtual environment's python.exe starts Python: it is the parent, and no stranger."""
+    worker = runpy.run_path(str(Path(import_process.__file__).with_name("worker.py")))
+    ended: list[int] = []
+    monkeypatch.setattr("os._exit", ended.append)
+    monkeypatch.setattr("sys.platform", "win32")
+    worker["_end_with"](os.getppid() + 1)
+    assert not ended
 
 
 def test_memory_and_time_are_bounded_by_the_kernel(tmp_path: Path) -> None:
