@@ -45,6 +45,10 @@ class KernelProof(NamedTuple):
     def keep(self, threads: Mapping[str, int]) -> None:
         self.cache.prove(self.key, threads)
 
+    @property
+    def file(self) -> Path:
+        return self.cache.proof_file(self.key)
+
 
 class CpuStart:
     """What is kept of one checkpoint, for one choice of weights."""
@@ -66,9 +70,10 @@ class CpuStart:
     def _digest(self, folder: Path) -> str:
         return self._cache.digest(folder / "config.json", *weight_files(folder))
 
-    def begin(self) -> Popen[str]:
+    def begin(self, threads: int) -> Popen[str]:
         """A process that makes and keeps what later starts map."""
-        return first_start.begin(self._folder, self._weights, self._cache.folder)
+        proof = self.talker_proof(threads).file
+        return first_start.begin(self._folder, self._weights, self._cache.folder, proof)
 
     def keeps(self) -> bool:
         """Whether a process can keep kernels, and what is known of them, for this one."""

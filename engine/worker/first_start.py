@@ -22,9 +22,10 @@ KINDNESS = 10  # of its priority
 NAME, MAX_POSITIONS = "first", 512  # of its model and slots, which nobody hears
 
 
-def begin(folder: Path, weights: str, cache: Path) -> subprocess.Popen[str]:
-    """Start the process; it says on standard error how far it is."""
-    told = json.dumps([str(folder.resolve()), weights, str(cache.resolve())])
+def begin(folder: Path, weights: str, cache: Path, proof: Path) -> subprocess.Popen[str]:
+    """Start the process; it says on standard error how far it is. `proof`: a file that is there
+    once a process has done it."""
+    told = json.dumps([str(folder.resolve()), weights, str(cache.resolve()), str(proof.resolve())])
     boot = BOOT.format(path=sys.path, module=__name__, told=told)
     return subprocess.Popen(
         [sys.executable, "-c", boot],
@@ -38,17 +39,18 @@ def begin(folder: Path, weights: str, cache: Path) -> subprocess.Popen[str]:
 
 def main(told: str) -> None:
     """Load a model as a worker does, once at a time on this machine, and end."""
-    folder, weights, cache = json.loads(told)
+    folder, weights, cache, proof = json.loads(told)
     if hasattr(os, "nice"):
         with suppress(OSError):
             os.nice(KINDNESS)
     Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)  # whose lock is taken
     with exclusive(Path(cache)):
-        _load(Path(folder), weights, Path(cache))
+        if not Path(proof).exists():  # many commands may have begun one each
+            _load(Path(folder), weights, Path(cache))
 
 
 def _load(folder: Path, weights: str, cache: Path) -> None:
-    # imported by the one whose turn it is: many commands may have begun one each
+    # imported by the one whose turn it is
     from engine.checkpoints.checkpoint import LocalCheckpoint
     from engine.worker.worker import TorchWorker, WorkerSettings
 

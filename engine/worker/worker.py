@@ -380,7 +380,7 @@ class TorchWorker:
         start = self._cpu_start(talker)
         if start is None or not self._waits(start):
             return
-        begun = start.begin()
+        begun = start.begin(step_threads(self._cores, LARGE_WEIGHTS))
         threading.Thread(target=self._follow, args=(talker, begun), daemon=True).start()
 
     def _follow(self, talker: str, begun: Popen[str]) -> None:

@@ -39,7 +39,7 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         monkeypatch.setattr(
             CpuStart,
             "begin",
-            lambda _: subprocess.Popen(
+            lambda *_: subprocess.Popen(
                 [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True
             ),
         )
@@ -91,9 +91,20 @@ def test_a_process_whose_turn_has_not_come_takes_no_memory(tmp_path: Path) -> No
         "def waits(folder):\n"
         "    raise SystemExit(3 if 'torch' in sys.modules else 0)\n"
         "first_start.exclusive = waits\n"
-        "first_start.main(json.dumps([sys.argv[1], 'auto', sys.argv[1]]))\n"
+        "first_start.main(json.dumps([sys.argv[1], 'auto', sys.argv[1], sys.argv[1]]))\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+
+
+def test_a_process_that_finds_all_of_it_done_loads_nothing(tmp_path: Path) -> None:
+    code = (
+        "import json, sys\n"
+        "from engine.worker import first_start\n"
+        "first_start.main(json.dumps([sys.argv[1], 'auto', sys.argv[1], sys.argv[2]]))\n"
+        "raise SystemExit(3 if 'torch' in sys.modules else 0)\n"
+    )
+    (tmp_path / "proof").touch()
+    subprocess.run([sys.executable, "-c", code, str(tmp_path), str(tmp_path / "proof")], check=True)
 
 
 def test_without_kernels_the_plain_form_stays(

@@ -32,7 +32,9 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 
 def spoken(engine: Engine, text: str = TEXT, live: bool = True, seed: int = 3) -> tuple[Codes, Pcm]:
-    stream = engine.submit(SpeechRequest(text, Preset("clara"), seed=seed, live=live))
+    stream = engine.submit(
+        SpeechRequest(text, Preset("clara"), seed=seed, live=live, max_frames=18)
+    )
     chunks = list(stream)
     return (
         np.concatenate([chunk.codes for chunk in chunks]),

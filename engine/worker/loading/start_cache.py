@@ -88,7 +88,7 @@ class StartCache:
     def proof(self, key: str) -> dict[str, int] | None:
         """With how many threads each kernel was fastest, where it gave the plain form's results;
         None: that is not known."""
-        found = self._read(f"kernels-{_name(key)}")
+        found = self._read(self.proof_file(key).stem)
         threads = {
             name: count
             for name, count in found.items()
@@ -97,7 +97,10 @@ class StartCache:
         return threads if threads and len(threads) == len(found) else None
 
     def prove(self, key: str, threads: Mapping[str, int]) -> None:
-        self._write(f"kernels-{_name(key)}", dict(threads))
+        self._write(self.proof_file(key).stem, dict(threads))
+
+    def proof_file(self, key: str) -> Path:
+        return self.folder / f"kernels-{_name(key)}.json"
 
     def _packed(self, kind: str, key: str) -> Path:
         return self.folder / f"{kind}-{_name(key)}.packed"
