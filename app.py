@@ -391,14 +391,17 @@ def train(
 @cli.command()
 def mood(
     verb: Annotated[
-        Literal["learn", "list", "export", "import", "delete"],
-        typer.Argument(help="learn NAME PLAIN MOODY [PLAIN MOODY …], export NAME FILE, …"),
+        Literal["learn", "record", "list", "export", "import", "delete"],
+        typer.Argument(
+            help="learn NAME PLAIN MOODY …, record VOICE MOOD FILE, export NAME FILE, …"
+        ),
     ],
     names: Annotated[list[str] | None, typer.Argument(help="Sound files, or voices.")] = None,
     words: Annotated[str, typer.Option(help="Other names in texts: gladly happy")] = "",
     consent: Annotated[
         bool, typer.Option("--consent", help="Who speaks in the recordings agrees.")
     ] = False,
+    transcript: Annotated[str, typer.Option(help="What is said in the recording.")] = "",
     model: Models = None,
     device: Device = None,
     data: Data = None,
@@ -410,7 +413,7 @@ def mood(
 
         _calm_torch()
         context = AppContext(read_settings(model=model, device=device, data=data), console)
-        command = MoodCommand(verb, names or (), words.split(), consent)
+        command = MoodCommand(verb, names or (), words.split(), consent, transcript)
         able, library = context.capabilities(), context.library()
         for line in run(command, library, able, context.engine, console):
             console.result(line)

@@ -73,7 +73,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
     from engine.speech_engine import AdmissionHook, SpeechEngine
     from engine.stats import Stats
     from engine.stream import Postprocess, SpeechStream
-    from engine.text.mood_tags import mood_named
+    from engine.text.mood_tags import mood_named, mood_runs, open_tags
     from engine.text.sentences import (
         LANGUAGE_CODES,
         SYLLABIC,
@@ -210,11 +210,13 @@ __all__ = [
     "may_have_gpu",
     "mix",
     "mood_named",
+    "mood_runs",
     "mood_words",
     "open_cluster",
     "open_engine",
     "open_process",
     "open_sound",
+    "open_tags",
     "open_zerogpu",
     "parse_blend",
     "profiles",

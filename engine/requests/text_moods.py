@@ -31,6 +31,7 @@ class TextMoods:
         self._recorded = recorded_moods(self._base)
         self._voices: dict[InMood, Preset | Clone | Design] = {}
         self._used: dict[str, bool] = {}  # mood: whether it was recorded
+        self._left_out = False
 
     @property
     def known(self) -> frozenset[str]:
@@ -55,6 +56,9 @@ class TextMoods:
     @property
     def notices(self) -> tuple[Message, ...]:
         """Which moods were recorded and which are learned."""
+        if self._left_out:
+            told = "Moods in the text are left out: this voice has a style instruction."
+            return (Message(told),)
         kinds = (
             Message("{mood} (its own recording)", mood=mood)
             if recorded
@@ -66,6 +70,9 @@ class TextMoods:
 
     def _wanted(self, spoken: InMood) -> Voice:
         strength = check_strength(1.0 if spoken.strength is None else spoken.strength)
+        if isinstance(self._base, Preset) and self._base.instruct.strip():
+            self._left_out = True
+            return self._request.voice
         if not strength:
             return self._base
         if (own := self._reference(spoken.mood)) is not None:

@@ -38,6 +38,9 @@ class InMood:
     def __bool__(self) -> bool:
         return bool(self.mood)
 
+    def __str__(self) -> str:
+        return f"[{self.mood}]" if self.strength is None else f"[{self.mood} {self.strength:g}]"
+
 
 PLAIN = InMood()
 
@@ -92,6 +95,10 @@ class MoodStack:
         self._open: list[tuple[InMood, bool]] = []  # and whether it is a direction
 
     @property
+    def open(self) -> list[InMood]:
+        return [each for each, _ in self._open]
+
+    @property
     def holds(self) -> InMood:
         return self._open[-1][0] if self._open else PLAIN
 
@@ -106,6 +113,15 @@ class MoodStack:
     def end_paragraph(self) -> None:
         """Directions end with it."""
         self._open = [each for each in self._open if not each[1]]
+
+
+def open_tags(text: str, known: Collection[str]) -> str:
+    """The tags that still hold at the end of a text, for what follows it elsewhere."""
+    stack = MoodStack()
+    for mark in marks(text, known):
+        if not mark.direction:
+            stack.take(mark)
+    return "".join(map(str, stack.open))
 
 
 def mood_runs(text: str, known: Collection[str], language: str = "auto") -> list[MoodRun]:

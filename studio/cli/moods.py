@@ -1,4 +1,4 @@
-"""`mood`: learn, list, export, import and delete moods of this machine's library."""
+"""`mood`: learn, list, export, import and delete moods, and recordings of voices in moods."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from engine import (
     SavedMood,
     SpeechEngine,
     UnknownVoice,
+    load_reference_audio,
     write_atomic,
 )
 from studio.cli.console import Reporter
@@ -31,6 +32,7 @@ class MoodCommand:
     names: Sequence[str] = ()
     words: Sequence[str] = field(default_factory=tuple)
     consent: bool = False
+    transcript: str = ""  # of a recording that is kept
 
 
 def run(
@@ -55,6 +57,11 @@ def run(
             find = Choices(engine.capabilities(), library).read
             kept = learn(engine, library, names[0], pairs, find, command.words, command.consent)
         return [_line(kept)]
+    if command.verb == "record":
+        if len(names) != 3:
+            raise InvalidSetting("Give a voice, a mood and a recording: mood record anna glad FILE")
+        with open_() as engine:
+            return [_record(command, engine, library)]
     if command.verb == "export":
         name, target = _two(names)
         write_atomic(target, library.moods.export(_found(library, name).id))
@@ -65,6 +72,22 @@ def run(
     for each in gone:
         library.moods.delete(each.id)
     return [f"{each.name} is in the trash." for each in gone]
+
+
+def _record(command: MoodCommand, engine: SpeechEngine, library: Library) -> str:
+    """Keep another recording of a saved voice's person, in a mood."""
+    voice, mood, source = command.names
+    if not command.consent:
+        raise InvalidSetting(
+            "Only keep a recording whose owner has agreed to it, and say so with --consent."
+        )
+    if (saved := library.find(voice)) is None:
+        raise UnknownVoice("No saved voice is called '{name}'.", name=voice[:80])
+    recording = load_reference_audio(Path(source))
+    words = recording.continued(command.transcript.strip())
+    clone = engine.clone(recording.waveform, words)
+    kept = library.keep_reference(saved.id, mood, clone)
+    return f"{kept.name}: {', '.join(each.mood for each in kept.card.references)}"
 
 
 def _line(mood: SavedMood) -> str:

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import Field
@@ -25,6 +26,8 @@ from engine import (
     SamplingParams,
     SpeechRequest,
     Voice,
+    mood_runs,
+    recorded_moods,
     spoken_size,
 )
 from studio.scripts.model import MAX_SEED, Line, Record, Script
@@ -32,6 +35,7 @@ from studio.scripts.pauses import Pauses
 from studio.scripts.text.cues import cues_of, without_cues
 from studio.scripts.text.passages import SpeechOptions
 from studio.scripts.text.pronunciation import Speller, Spelling
+from studio.voices.moods import in_mood
 
 
 class Delivery(Record):
@@ -72,11 +76,13 @@ def plan(
     delivery: Delivery,
     known: Mapping[str, str] | None = None,
     able: Collection[str] | None = None,
+    moods: Mapping[str, Mood] = MappingProxyType({}),
 ) -> tuple[Job, ...]:
     """Every line's job, in order. `voices` by speaker, as resolve_cast gives them.
 
     `known`: digests by speaker of voices that are gone, so that what they said is found.
     `able`: the speakers whose voices follow instructions; None: all that are presets.
+    `moods`: those that texts and directions may name.
     """
     wording = Wording(delivery)
     digests = {speaker: voice_digest(voice) for speaker, voice in voices.items()}
@@ -85,7 +91,7 @@ def plan(
     jobs: list[Job] = []
     for line, following in zip(script.lines, followers, strict=True):
         follows = able is None or line.speaker in able
-        request = _request(line, wording(line.text), voices, delivery, follows)
+        request = _request(line, wording(line.text), voices, delivery, follows, moods)
         natural = _key(request, digests[line.speaker]) if request else ""
         speed = delivery.speed
         key = line.kept or (
@@ -109,16 +115,25 @@ class Wording:
 
 
 def _request(
-    line: Line, said: str, voices: Mapping[str, Voice], delivery: Delivery, follows: bool
+    line: Line,
+    said: str,
+    voices: Mapping[str, Voice],
+    delivery: Delivery,
+    follows: bool,
+    moods: Mapping[str, Mood],
 ) -> SpeechRequest | None:
     """The request for a line; None if nothing in its text can be spoken."""
-    text = without_cues(said)
+    voice = voices[line.speaker]
+    known = {*moods, *recorded_moods(voice)}
+    text = without_cues(said, known)
     if not any(char.isalnum() for char in text):
         return None
-    voice = voices[line.speaker]
     told = [line.direction] if delivery.directions and line.direction else []
-    told += cues_of(said)
-    if told and follows and isinstance(voice, Preset):
+    told += cues_of(said, known)
+    mooded = in_mood(voice, line.direction.strip(" ()"), 1.0, moods) if line.direction else None
+    if mooded is not None:
+        voice = mooded
+    elif told and follows and isinstance(voice, Preset):
         voice = replace(voice, instruct=", ".join(told))
     return SpeechRequest(
         text=text,
@@ -130,12 +145,28 @@ def _request(
         live=False,
         model=delivery.model,
         spell_out=delivery.numbers,
+        moods=moods if "[" in text or "(" in text else {},
     )
 
 
 def _key(request: SpeechRequest, voice: str) -> str:
     direction = request.voice.instruct if isinstance(request.voice, Preset) else ""
-    return _digest([voice, direction, *_request_parts(request)])
+    return _digest([voice, direction, *_request_parts(request), *_mood_parts(request)])
+
+
+def _mood_parts(request: SpeechRequest) -> list[Any]:
+    """What the moods of a line add to its key; nothing where it has none."""
+    parts: list[Any] = []
+    if isinstance(request.voice, Mooded):
+        parts.append(_voice_parts(request.voice))
+    recorded = recorded_moods(request.voice)
+    for run in mood_runs(request.text, {*request.moods, *recorded}, request.language):
+        name = run.spoken.mood
+        if name in recorded:
+            parts.append([name, *_clone_parts(recorded[name])])
+        elif name:
+            parts.append([name, _mood_digest(request.moods[name])])
+    return parts
 
 
 def _request_parts(request: SpeechRequest) -> list[Any]:

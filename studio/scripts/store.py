@@ -238,7 +238,8 @@ class ScriptStore:
     ) -> OpenScript:
         """A script that is in no list, to be rendered once."""
         script = self._reader.typed(text, speakers=tuple(casting.voices))
-        jobs = plan(script, resolve_cast(script.speakers, casting, self.resolve), delivery)
+        cast = resolve_cast(script.speakers, casting, self.resolve)
+        jobs = plan(script, cast, delivery, moods=self.choices().moods.words())
         title = title_of(script)
         project = Project(title=title, script=script, casting=casting, delivery=delivery)
         return OpenScript("", project, jobs, sounds)
@@ -329,7 +330,10 @@ class ScriptStore:
         """Keys of the audio of all lines, whichever models are loaded."""
         voices, digests = self._voices(project)
         able: tuple[Collection[str], ...] = (project.script.speakers, ())
-        jobs = (plan(project.script, voices, project.delivery, digests, each) for each in able)
+        moods = self.choices().moods.words()
+        jobs = (
+            plan(project.script, voices, project.delivery, digests, each, moods) for each in able
+        )
         return {key for each in jobs for job in each for key in (job.key, job.natural) if key}
 
     # Voices.
@@ -397,7 +401,8 @@ class ScriptStore:
             for who, voice in voices.items()
             if isinstance(voice, Preset) and not refusal(voice.name)
         )
-        jobs = plan(project.script, voices, project.delivery, digests, able)
+        moods = self.choices().moods.words()
+        jobs = plan(project.script, voices, project.delivery, digests, able, moods)
         if remember:
             with self._lock:
                 _remember(self._planned, number, (project.changed, jobs, able))

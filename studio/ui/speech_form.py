@@ -24,6 +24,7 @@ from studio.scripts.text.pieces import pieces_of
 from studio.takes.joined_stream import JoinedStream, PacedStream, Part
 from studio.takes.live_take import Stream
 from studio.takes.take_store import Take, random_seed
+from studio.voices.moods import split_mood
 from studio.voices.voice_catalog import Choices
 
 SPEEDS = (0.5, 2.0)
@@ -44,18 +45,22 @@ class SpeechForm:
     speed: float = 1.0
     spellings: str = ""  # a pronunciation list
     early: bool = False  # on a slow machine: heard in pieces, at once
+    mood: str = ""  # put on the voice
+    strength: float = 1.0  # of the mood
 
     def request(self, choices: Choices, live: bool = True) -> SpeechRequest:
         """Raises RequestError."""
+        voice = choices.requested(self.voice, "" if self.mood else self.instruct)
         return SpeechRequest(
             text=self.text,
-            voice=choices.requested(self.voice, self.instruct),
+            voice=choices.moods.put_on(voice, self.mood, self.strength),
             language=self.language or "auto",
             sampling=self.sampling,
             seed=self.seed,
             max_frames=_frames(self.longest),
             live=live,
             early=self.early,
+            moods=choices.moods.in_text(self.text),
         )
 
     def submit(self, engine: SpeechEngine, choices: Choices) -> Stream:
@@ -65,12 +70,14 @@ class SpeechForm:
 
     def dropped(self, choices: Choices) -> tuple[str, ...]:
         """Cues in the text that its voice cannot follow."""
-        return () if self._follows(choices) else cues_of(self.text)
+        moods = choices.moods.in_text(self.text)
+        return () if self._follows(choices) else cues_of(self.text, moods)
 
     def _submit(self, engine: SpeechEngine, choices: Choices) -> Stream:
         if not SPEEDS[0] <= self.speed <= SPEEDS[1]:
             raise InvalidSetting("The speed goes from {low} to {high}.", low=0.5, high=2)
-        pieces = pieces_of(self.text, self.spellings)
+        moods = choices.moods.in_text(self.text)
+        pieces = pieces_of(self.text, self.spellings, moods)
         if len(pieces) > MAX_PIECES:
             raise InvalidSetting(
                 "The text has more than {most} pauses and cues. Use the Script tab.",
@@ -103,12 +110,14 @@ class SpeechForm:
             "longest": self.longest,
             "speed": None if self.speed == 1 else self.speed,
             "pronunciation": self.spellings.strip(),
+            "mood": f"{self.mood}:{self.strength:g}" if self.mood else "",
         }
 
 
 def asked_for(take: Take) -> SpeechForm:
     """The form that generates a take again."""
     known: Mapping[str, Any] = take.settings
+    mood, strength = split_mood(str(known.get("mood") or ""))
     return SpeechForm(
         text=take.text,
         voice=take.voice_key or take.voice,
@@ -119,6 +128,8 @@ def asked_for(take: Take) -> SpeechForm:
         longest=known.get("longest"),
         speed=float(known.get("speed") or 1),
         spellings=str(known.get("pronunciation") or ""),
+        mood=mood,
+        strength=strength,
     )
 
 

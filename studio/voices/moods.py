@@ -37,7 +37,7 @@ from engine import (
 SAID = "She opened the window and looked at the street for a while before she answered."
 SEED = 43
 
-__all__ = ["MAX_STRENGTH", "Moods", "learn", "split_mood"]
+__all__ = ["MAX_STRENGTH", "Moods", "in_mood", "learn", "split_mood"]
 
 
 class Moods:
@@ -50,9 +50,13 @@ class Moods:
     def list(self) -> tuple[SavedMood, ...]:
         return self._library.fitting(self._spaces)
 
+    def words(self) -> Mapping[str, Mood]:
+        """Moods by all their names, in small letters."""
+        return mood_words(self.list())
+
     def find(self, name: str) -> Mood | None:
         """A mood by its name or by another word for it."""
-        words = mood_words(self.list())
+        words = self.words()
         key = mood_named(name, words.keys())
         return words[key] if key else None
 
@@ -70,22 +74,32 @@ class Moods:
         check_strength(strength)
         if not name.strip():
             return voice
-        recorded = recorded_moods(voice)
-        if strength and (own := recorded.get(mood_named(name, recorded.keys()))):
-            return own
-        mood = self.named(name)
-        if isinstance(voice, Design):
-            raise InvalidVoice(
-                "A voice that is only described has no vector for a mood to move. Listen to it "
-                "under Design and keep it: then it has."
-            )
-        if isinstance(voice, Mooded):
-            return Mooded(voice.voice, (*voice.moods, (mood, strength)))
-        return Mooded(voice, ((mood, strength),))
+        found = in_mood(voice, name, strength, self.words())
+        if found is not None:
+            return found
+        self.named(name)
+        raise InvalidVoice(
+            "A voice that is only described has no vector for a mood to move. Listen to it "
+            "under Design and keep it: then it has."
+        )
 
     def in_text(self, text: str) -> Mapping[str, Mood]:
         """What tags in a text may name; nothing where it has no brackets."""
-        return mood_words(self.list()) if "[" in text or "(" in text else {}
+        return self.words() if "[" in text or "(" in text else {}
+
+
+def in_mood(voice: Voice, name: str, strength: float, words: Mapping[str, Mood]) -> Voice | None:
+    """The voice in a mood: its person's own recording, else the learned mood of this name; None:
+    there is neither, or the voice is only described."""
+    recorded = recorded_moods(voice)
+    if strength and (own := recorded.get(mood_named(name, recorded.keys()))):
+        return own
+    key = mood_named(name, words.keys())
+    if not key or isinstance(voice, Design):
+        return None
+    if isinstance(voice, Mooded):
+        return Mooded(voice.voice, (*voice.moods, (words[key], strength)))
+    return Mooded(voice, ((words[key], strength),))
 
 
 def split_mood(text: str) -> tuple[str, float]:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response
 
-from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, Voice
+from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, Voice, recorded_moods
 from studio.api.api_context import ApiContext, Shared
 from studio.api.bodies.forms import Form, read_form
 from studio.api.bodies.json_body import BoundedJson, check_separators
@@ -39,6 +39,13 @@ _UPLOAD = {
     "embedding": ("embedding", "speaker_embedding"),
     "transcript": ("transcript", "ref_text"),
     "note": ("note", "speaker_description"),
+    "model": ("model",),
+}
+_MOOD = {
+    "mood": ("mood",),
+    "consent": ("consent",),
+    "audio": ("audio", "audio_sample", "file"),
+    "transcript": ("transcript", "ref_text"),
     "model": ("model",),
 }
 _EMBEDDING = {
@@ -118,6 +125,34 @@ async def blend(body: BlendBody, context: Shared) -> dict[str, Any]:
     consent = await anyio.to_thread.run_sync(blend_consent, parts, context.library)
     details = {"kind": "blend", "consent": consent, "made_from": recipe[:400]}
     return _created(await _save(context, name, voice, **details))
+
+
+@router.post("/v1/audio/voices/{name}/moods")
+async def upload_mood(name: str, request: Request, context: Shared) -> dict[str, Any]:
+    """Keep another recording of a saved voice's person, in a mood (multipart: mood, audio,
+    transcript, consent); it takes the place of an earlier one."""
+    form = await read_form(request, _MOOD, context.settings.audio_bytes)
+    saved = await _saved(context, name)
+    mood = form.need("mood").strip()
+    if not is_consent(form.need("consent")):
+        message = "Only upload a voice whose owner has agreed, and say so: consent=true."
+        raise ApiError(400, message, "consent_missing", "consent")
+    model = context.voices.model(form.text("model"))
+    work = context.voices.clone(form.need_audio(), form.text("transcript").strip(), model)
+    clone = await cancel_on_disconnect(request, work)
+    keep = context.library.keep_reference
+    return _created(await anyio.to_thread.run_sync(keep, saved.id, mood, clone))
+
+
+@router.delete("/v1/audio/voices/{name}/moods/{mood}")
+async def delete_mood(name: str, mood: str, context: Shared) -> dict[str, Any]:
+    """Forget a voice's recording in a mood."""
+    saved = await _saved(context, name)
+    if mood.casefold() not in recorded_moods(saved.voice):
+        message = f"'{saved.card.name}' has no recording in the mood '{mood[:80]}'."
+        raise ApiError(404, message, "mood_not_found", "mood")
+    keep = context.library.keep_reference
+    return _created(await anyio.to_thread.run_sync(keep, saved.id, mood, None))
 
 
 @router.delete("/v1/audio/voices/{name}")
@@ -258,4 +293,5 @@ def _describe(saved: SavedVoice) -> dict[str, Any]:
         "speaker_description": card.note or None,
         "made_from": card.made_from or None,
         "model": card.model or None,
+        "moods": [each.mood for each in card.references],
     }

@@ -7,7 +7,9 @@ Brackets that are no cue, like [1] or [sic], are ordinary text.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
+from engine import mood_named
 from studio.scripts.text.tags import TAG, pause_of
 
 _WORDS = 3  # of a cue, at most
@@ -27,11 +29,14 @@ _CHINESE = re.compile(
 )
 
 
-def cue_of(tag: str) -> str:
-    """What a tag says of the delivery: `whispers`; empty for any other tag."""
+def cue_of(tag: str, moods: Collection[str] = ()) -> str:
+    """What a tag says of the delivery: `whispers`; empty for any other tag. `moods`: names that
+    the engine itself knows as moods, and that are no cues therefore."""
     if not tag.startswith("[") or pause_of(tag) is not None:
         return ""
     said = tag[1:-1].strip()
+    if moods and mood_named(said, moods):
+        return ""
     if _CHINESE.fullmatch(said):
         return said
     words = said.split()
@@ -42,23 +47,23 @@ def cue_of(tag: str) -> str:
     return said if told or single else ""
 
 
-def cues_of(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (cue_of(match[0]) for match in TAG.finditer(text))))
+def cues_of(text: str, moods: Collection[str] = ()) -> tuple[str, ...]:
+    return tuple(filter(None, (cue_of(match[0], moods) for match in TAG.finditer(text))))
 
 
-def without_cues(text: str) -> str:
+def without_cues(text: str, moods: Collection[str] = ()) -> str:
     """What is spoken."""
-    left = TAG.sub(lambda match: "" if cue_of(match[0]) else match[0], text)
+    left = TAG.sub(lambda match: "" if cue_of(match[0], moods) else match[0], text)
     return re.sub(r"[ \t]{2,}", " ", left).strip() if left != text else text
 
 
-def at_cues(text: str) -> list[str]:
+def at_cues(text: str, moods: Collection[str] = ()) -> list[str]:
     """The text cut before its cues; one with nothing after it stays with what is before it."""
-    starts = [match.start() for match in TAG.finditer(text) if cue_of(match[0])]
+    starts = [match.start() for match in TAG.finditer(text) if cue_of(match[0], moods)]
     cuts: list[int] = []  # where pieces begin
     spoken = False  # whether anything in the last piece is
     for start, end in zip([0, *starts], [*starts, len(text)], strict=True):
-        speaks = _is_spoken(text[start:end])
+        speaks = _is_spoken(text[start:end], moods)
         if (speaks and spoken) or (end > start and not cuts):
             cuts.append(start)
             spoken = False
@@ -67,5 +72,5 @@ def at_cues(text: str) -> list[str]:
     return [text[start:end] for start, end in zip(cuts, ends, strict=True)] if cuts else [text]
 
 
-def _is_spoken(piece: str) -> bool:
-    return any(char.isalnum() for char in without_cues(piece))
+def _is_spoken(piece: str, moods: Collection[str]) -> bool:
+    return any(char.isalnum() for char in without_cues(piece, moods))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from engine import mood_named, open_tags
 from studio.scripts.text.cues import at_cues, cues_of, without_cues
 from studio.scripts.text.pronunciation import Speller, read_spellings
-from studio.scripts.text.tags import at_pauses
+from studio.scripts.text.tags import TAG, at_pauses
 
 
 @dataclass(frozen=True)
@@ -19,21 +20,26 @@ class TextPiece:
     pause: float  # seconds after it
 
 
-def pieces_of(text: str, spellings: str = "") -> list[TextPiece]:
-    """In order. `spellings`: a pronunciation list. Raises InvalidSetting where it is none."""
+def pieces_of(text: str, spellings: str = "", moods: Collection[str] = ()) -> list[TextPiece]:
+    """In order. `spellings`: a pronunciation list. Raises InvalidSetting where it is none.
+
+    `moods`: names of moods, whose tags stay in the text; one that is open goes on behind a pause.
+    """
     speller = Speller(read_spellings(spellings))
-    return list(_pieces(speller(text)))
+    return list(_pieces(speller(text), moods))
 
 
-def _pieces(text: str) -> Iterator[TextPiece]:
+def _pieces(text: str, moods: Collection[str]) -> Iterator[TextPiece]:
+    still = ""  # tags of moods
     for part, pause in at_pauses(text):
-        *before, last = at_cues(part)
-        for piece in before:
-            yield _piece(piece, 0.0)
-        yield _piece(last, pause or 0.0)
+        *before, last = at_cues(part, moods)
+        for piece, own in (*((each, 0.0) for each in before), (last, pause or 0.0)):
+            yield _piece(still + piece, own, moods)
+            still = open_tags(still + piece, moods)
 
 
-def _piece(text: str, pause: float) -> TextPiece:
-    said = without_cues(text).strip()
-    spoken = any(char.isalnum() for char in said)
-    return TextPiece(said if spoken else "", cues_of(text) if spoken else (), pause)
+def _piece(text: str, pause: float, moods: Collection[str]) -> TextPiece:
+    said = without_cues(text, moods).strip()
+    bare = TAG.sub(lambda match: "" if mood_named(match[0].strip("[]/"), moods) else match[0], said)
+    spoken = any(char.isalnum() for char in bare)
+    return TextPiece(said if spoken else "", cues_of(text, moods) if spoken else (), pause)

@@ -18,6 +18,7 @@ from studio.ui.drafts import back, browser_id, keep_draft
 from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import word
 from studio.ui.live_player import live_player, plays
+from studio.ui.mood_field import MoodField, mood_field
 from studio.ui.speech_form import SPEEDS
 from studio.ui.tabs.script.options import SPELLINGS
 from studio.ui.tabs.speak_handlers import (
@@ -51,9 +52,10 @@ class Fields(NamedTuple):
     speed: gr.Slider
     spellings: gr.Textbox
     start: gr.Radio
+    mood: MoodField
 
     def all(self) -> list[Any]:
-        return [*self[:5], *self.advanced, self.speed, self.spellings, self.start]
+        return [*self[:5], *self.advanced, self.speed, self.spellings, self.start, *self.mood]
 
 
 class Outcome(NamedTuple):
@@ -76,6 +78,7 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
             instruct = gr.Textbox("", label=word("Style instructions (optional)"), max_lines=3)
         with gr.Column(elem_classes="timbre-speaker"):
             voice, about, listen = _voice(speaking)
+            mood = mood_field(studio)
             language = gr.Dropdown(speaking.languages(), value="auto", label=word("Language"))
             speed = gr.Slider(*SPEEDS, value=1, step=0.05, label=word("Speaking speed"))
             seed, dice, lock = _seed()
@@ -83,7 +86,7 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
             start = _start(studio)
     player = live_player(studio.live, elem_id="speak-player")
     outcome = Outcome(pair(), _list(), owner or browser_id())
-    fields = Fields(text, voice, language, instruct, seed, advanced, speed, spellings, start)
+    fields = Fields(text, voice, language, instruct, seed, advanced, speed, spellings, start, mood)
     _watch(speaking, fields, count, about, lock, dice)
     back()(speaking.starts, None, [start], **QUICK)
     wanted = gr.Textbox("", elem_id="speak-wanted", elem_classes="timbre-unseen")

@@ -29,6 +29,7 @@ from studio.takes.event_transport import Payload, refusal
 from studio.ui import take_card
 from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import both, tell, word
+from studio.ui.mood_field import mood_choices
 from studio.ui.speech_form import (
     SpeechForm,
     asked_for,
@@ -226,7 +227,9 @@ class SpeakHandlers:
         advanced = [_written(numbers[own.name]) for own in ADVANCED]
         voice = gr.update(choices=self.voices(asked.voice), value=asked.voice)
         spoken = (asked.text, voice, asked.language, asked.instruct, str(asked.seed))
-        return *spoken, *advanced, asked.speed, asked.spellings, gr.skip(), True
+        mood = gr.update(choices=mood_choices(self._studio.choices(), asked.mood), value=asked.mood)
+        rest = (asked.speed, asked.spellings, gr.skip(), mood, asked.strength)
+        return *spoken, *advanced, *rest, True
 
     def last(self, owner: str) -> str:
         """The latest takes of a browser, or the empty state."""
@@ -315,6 +318,8 @@ def read(
     speed: float | None = None,
     spellings: str = "",
     start: str = STEADY,
+    mood: str | None = "",
+    strength: float | None = 1.0,
 ) -> SpeechForm:
     """Parse the fields. Raises InvalidSetting."""
     written = zip(ADVANCED, advanced, strict=True)
@@ -331,6 +336,8 @@ def read(
         speed=1.0 if speed is None else float(speed),
         spellings=spellings,
         early=start == EARLY,
+        mood=mood or "",
+        strength=1.0 if strength is None else float(strength),
     )
 
 

@@ -83,3 +83,9 @@ def test_what_cannot_be_done_is_refused() -> None:
         sequence_of(SpeechRequest("[glad 7] Hello.", Clone(VECTOR), moods=MOODS))
     blend = Blend(((Clone(VECTOR), 1), (Preset("ryan"), 1)))
     assert len(prompts_of(SpeechRequest(TEXT, blend, moods=MOODS))) == 3
+
+
+def test_beside_a_style_instruction_moods_are_left_out_and_it_says_so() -> None:
+    request = SpeechRequest(TEXT, Preset("ryan", "softly"), moods=MOODS)
+    assert {prompt.speaker_id for _, prompt in prompts_of(request)} == {1000}
+    assert "left out" in str(sequence_of(request).notices)

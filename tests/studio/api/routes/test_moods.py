@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
+import soundfile
 from fastapi.testclient import TestClient
+from httpx import Response
 
 from engine import Library, learn_shift, speaker_space
 from engine.testing import fake_capabilities
@@ -56,3 +60,31 @@ def test_what_cannot_be_is_refused(client: TestClient, fields: dict[str, object]
     answer = client.post("/v1/audio/speech", json={"input": TEXT, "voice": "ryan", **fields})
     assert answer.status_code // 100 == 4
     assert answer.json()["error"]["message"]
+
+
+def test_a_voice_keeps_recordings_of_its_person_by_mood(
+    client: TestClient, library: Library
+) -> None:
+    def recording(pitch: float) -> bytes:
+        times = np.arange(3 * 24_000) / 24_000
+        wave = 0.3 * np.sin(2 * np.pi * pitch * times) * (1 + np.sin(2 * np.pi * 3 * times)) / 2
+        sound = io.BytesIO()
+        soundfile.write(sound, wave, 24_000, format="WAV")
+        return sound.getvalue()
+
+    def send(path: str, pitch: float, **fields: str) -> Response:
+        return client.post(path, data=fields, files={"audio": ("a.wav", recording(pitch))})
+
+    assert send("/v1/audio/voices", 150, name="anna", consent="true").status_code == 200
+    path = "/v1/audio/voices/anna/moods"
+    assert send(path, 220, mood="glad").status_code == 400  # without consent
+    assert send(path, 220, mood="a[/]", consent="true").status_code // 100 == 4
+    kept = send(path, 220, mood="glad", consent="true")
+    assert kept.json()["voice"]["moods"] == ["glad"]
+    assert library.find("anna").card.references[0].mood == "glad"  # type: ignore[union-attr]
+    answer = client.post(
+        "/v1/audio/speech", json={"input": "[glad] How nice! [/glad] Bye.", "voice": "anna"}
+    )
+    assert "own recording" in answer.headers["x-warnings"]
+    assert client.delete(f"{path}/glad").json()["voice"]["moods"] == []
+    assert client.delete(f"{path}/glad").status_code == 404

@@ -1,0 +1,56 @@
+"""The menu of moods and the slider of their strength, beside a menu of voices."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from studio.context import Studio
+from studio.ui.i18n import word
+from studio.ui.tabs.voice_form import on_show
+from studio.voices.moods import MAX_STRENGTH
+from studio.voices.voice_catalog import Choices
+
+NONE = "As the voice is"
+
+
+class MoodField(NamedTuple):
+    menu: gr.Dropdown
+    strength: gr.Slider
+
+
+def mood_field(studio: Studio) -> MoodField:
+    """Hidden while there is no mood for the models that are here."""
+    listed = mood_choices(studio.choices())
+    there = len(listed) > 1
+    menu = gr.Dropdown(listed, value="", label=word("Mood"), visible=there, elem_id="speak-mood")
+    strength = gr.Slider(
+        0, MAX_STRENGTH, value=1, step=0.05, label=word("Strength of the mood"), visible=False,
+        elem_id="speak-mood-strength",
+    )  # fmt: skip
+
+    def refresh(now: str | None) -> Any:
+        choices = mood_choices(studio.choices())
+        known = {value for _, value in choices}
+        value = now if now in known else ""
+        return gr.update(choices=choices, visible=len(choices) > 1, value=value)
+
+    on_show(refresh, [menu], [menu])
+    menu.change(
+        lambda mood: gr.update(visible=bool(mood)),
+        menu,
+        strength,
+        queue=False,
+        show_progress="hidden",
+        api_visibility="private",
+    )
+    return MoodField(menu, strength)
+
+
+def mood_choices(choices: Choices, also: str = "") -> list[tuple[Any, str]]:
+    """Labels and names; `also` is selected, and listed in any case."""
+    names = [each.name for each in choices.moods.list()]
+    if also and also not in names:
+        names.append(also)
+    return [(word(NONE), ""), *((name, name) for name in names)]
