@@ -18,8 +18,9 @@ from engine.plan import Checkpoint, Prompt
 from engine.requests.sequence import Sequence, TextPiece
 from engine.requests.streaming_text import StreamingText, check_text
 from engine.requests.text_groups import text_groups
-from engine.requests.text_moods import TextMoods
+from engine.requests.text_moods import TextMoods, recorded_moods
 from engine.text.languages import written_in
+from engine.text.mood_tags import MoodRun
 from engine.text.sentences import letters
 from engine.text.spoken_form import SpokenForm, as_sentence, foreign_alphabets, spoken_form
 from engine.types import Blend, Clone, Design, Mooded, Preset, SamplingParams, SpeechRequest
@@ -67,8 +68,10 @@ class InputProcessor:
         own = _RoutedRequest(request, routed.checkpoint, checkpoint, voice, told)
         if request.open_text:
             return self._open(own)
-        moods = TextMoods(request, routed.checkpoint, checkpoints)
-        return AcceptedRequest(self._complete(own, moods), None)
+        if request.moods or recorded_moods(request.voice):
+            moods = TextMoods(request, routed.checkpoint, checkpoints)
+            return AcceptedRequest(self._complete(own, moods.runs(), moods), None)
+        return AcceptedRequest(self._complete(own, [MoodRun(request.text)]), None)
 
     def adopt(self, sequence: Sequence) -> None:
         """Number and date a request that was checked elsewhere, where the clock may be another."""
@@ -94,12 +97,13 @@ class InputProcessor:
         text.notice = notice
         return AcceptedRequest(sequence, text)
 
-    def _complete(self, own: _RoutedRequest, moods: TextMoods) -> Sequence:
+    def _complete(
+        self, own: _RoutedRequest, text_runs: list[MoodRun], moods: TextMoods | None = None
+    ) -> Sequence:
         """A sequence of the whole text, in groups."""
         request, checkpoint = own.request, own.checkpoint
         written = [
-            (spoken_form(run.text) if own.spells_out else run.text, run.spoken)
-            for run in moods.runs()
+            (spoken_form(run.text) if own.spells_out else run.text, run.spoken) for run in text_runs
         ]
         speaks = any(letters(text) for text, _ in written)
         if not speaks and own.spells_out:
@@ -109,7 +113,7 @@ class InputProcessor:
         runs = [each for each in written if letters(each[0])] or written
         groups: list[tuple[_RoutedRequest, str]] = []
         for text, spoken in runs:
-            voiced = replace(own, voice=moods.voice(spoken)) if spoken else own
+            voiced = replace(own, voice=moods.voice(spoken)) if moods and spoken else own
             longest = _longest_group(request, checkpoint, len(voiced.prompt(())))
             groups += [(voiced, group) for group in text_groups(text, longest, request.language)]
         if len(groups) > 1:  # one run alone has the ids that the reference package gives it
@@ -119,8 +123,9 @@ class InputProcessor:
         prompts = [voiced.prompt(checkpoint.text_ids(group)) for voiced, group in groups]
         for each in prompts:
             check_room(each, checkpoint.max_positions, request.max_frames)
-        told = replace(own, told=(*own.told, *moods.notices))
-        sequence = self._sequence(told, prompts[0], letters(groups[0][1]))
+        if moods:
+            own = replace(own, told=(*own.told, *moods.notices))
+        sequence = self._sequence(own, prompts[0], letters(groups[0][1]))
         for each, (_, group) in zip(prompts[1:], groups[1:], strict=True):
             sequence.add_group(each, letters(group))
         return sequence

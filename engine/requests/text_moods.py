@@ -96,6 +96,6 @@ class TextMoods:
 
 def recorded_moods(voice: Voice) -> Mapping[str, Clone]:
     """Recordings of a voice's person, by mood in small letters."""
-    if not isinstance(voice, Clone):
+    if not isinstance(voice, Clone) or not voice.references:
         return {}
     return {mood.casefold(): replace(own, references=()) for mood, own in voice.references}

@@ -48,9 +48,7 @@ def mood_field(studio: Studio) -> MoodField:
     return MoodField(menu, strength)
 
 
-def mood_choices(choices: Choices, also: str = "") -> list[tuple[Any, str]]:
-    """Labels and names; `also` is selected, and listed in any case."""
+def mood_choices(choices: Choices) -> list[tuple[Any, str]]:
+    """Labels and names."""
     names = [each.name for each in choices.moods.list()]
-    if also and also not in names:
-        names.append(also)
     return [(word(NONE), ""), *((name, name) for name in names)]

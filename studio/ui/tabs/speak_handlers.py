@@ -29,7 +29,6 @@ from studio.takes.event_transport import Payload, refusal
 from studio.ui import take_card
 from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import both, tell, word
-from studio.ui.mood_field import mood_choices
 from studio.ui.speech_form import (
     SpeechForm,
     asked_for,
@@ -53,7 +52,7 @@ FILL = ("fill", "Load these settings")  # a button of a card
 LETTERS = "{count} of {most} characters · about {seconds}"
 TOO_MANY = "Use fewer, or the Script tab."
 FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
-EXTRA = 3  # after the Advanced ones: speed, pronunciation, start
+EXTRA = 5  # after the Advanced ones: speed, pronunciation, start, mood, its strength
 KEPT_OUTPUTS = 7
 STEADY, EARLY = "steady", "early"  # how speech starts that is made slower than it plays
 STARTS = (
@@ -227,7 +226,7 @@ class SpeakHandlers:
         advanced = [_written(numbers[own.name]) for own in ADVANCED]
         voice = gr.update(choices=self.voices(asked.voice), value=asked.voice)
         spoken = (asked.text, voice, asked.language, asked.instruct, str(asked.seed))
-        mood = gr.update(choices=mood_choices(self._studio.choices(), asked.mood), value=asked.mood)
+        mood = asked.mood if self._studio.choices().moods.find(asked.mood) else ""
         rest = (asked.speed, asked.spellings, gr.skip(), mood, asked.strength)
         return *spoken, *advanced, *rest, True
 

@@ -24,6 +24,8 @@ from engine import (
     SamplingParams,
     SpeechRequest,
     UnknownVoice,
+    learn_shift,
+    speaker_space,
     speaking_seconds,
 )
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
@@ -245,7 +247,19 @@ def test_the_fields_are_filled_with_what_a_take_was_spoken_with(studio: Studio) 
         studio, True, **dict(zip(FIELD_NAMES, fields, strict=False)), advanced=fields[5:]
     )
     assert heard(again) == heard(told)
-    assert all(update == gr.skip() for update in speaking.fill(event(do="star", take=number)))
+    untouched = speaking.fill(event(do="star", take=number))
+    assert all(update == gr.skip() for update in untouched)
+    assert len(untouched) == len(fields) + 1
+
+
+def test_a_mood_is_put_on_and_kept_with_the_take(studio: Studio) -> None:
+    shift = learn_shift([(np.ones(16, np.float32), np.arange(16, dtype=np.float32))])
+    studio.library.moods.save("glad", shift, speaker_space(fake_capabilities()))
+    mooded = [*PLAIN, 1.0, "", "steady", "glad", 0.5]
+    number = pressed(studio, advanced=mooded)[-1]["ended"]["take"]
+    assert studio.takes.get(number).settings["mood"] == "glad:0.5"
+    *_, mood, strength, _ = SpeakHandlers(studio).fill(event(do="fill", take=number))
+    assert (mood, strength) == ("glad", 0.5)
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
