@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import gradio as gr
 from fastapi import FastAPI
 from starlette.requests import HTTPConnection
+
+if TYPE_CHECKING:  # a server without a page asks who is logged in, too
+    import gradio as gr
 
 COOKIES = ("access-token", "access-token-unsecure")
 

@@ -104,7 +104,8 @@ def test_a_data_folder_of_another_server_is_told_before_anything_is_loaded(
 
 
 def test_the_api_alone_needs_no_gradio() -> None:
-    code = "import sys, app, studio.server.serving, studio.api; assert 'gradio' not in sys.modules"
+    modules = "app, studio.api, studio.cli.serve, studio.server.public_server"
+    code = f"import sys, {modules}; assert 'gradio' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
 
 
