@@ -168,12 +168,11 @@ def _by_entries(blocks: Sequence[Block]) -> Iterator[Block]:
 def _spoken_title(entry: str, headings: Sequence[str]) -> tuple[str, list[str]]:
     """The title where the headings below it say the same, the longer form of it; other headings."""
     own = _letters(entry)
-    same = [each for each in headings if _letters(each) in own]
-    rest = [each for each in headings if each not in same]
-    if same:
+    rest = [each for each in headings if _letters(each) not in own]
+    if len(rest) < len(headings):
         return entry, rest
     joined = _letters("".join(headings))
-    if own and own in joined:
+    if own and own in joined and len(joined) <= LONGEST_TITLE:
         return _joined(headings), []
     return "", rest
 

@@ -24,11 +24,12 @@ from studio.scripts.titles import plain
 MOST_PAGES = 3_000
 MOST_CONTENT = 32 << 20  # bytes of all pages' drawing, unpacked
 FORGET = 50  # pages after which what was read for them is dropped
+MOST_PLACED, MOST_LOOKED_AT = 60, 300  # titles of a page, and lines in which they are looked for
 DEEPEST = 3  # levels of the outline that are chapters
 _NUMBER = re.compile(r"\W{0,4}(?:(?:page|seite|第)\s?)?(?:\d{1,4}|[ivxlc]{1,7})\W{0,4}", re.I)
 _SENTENCE_END = re.compile(r"[.!?…:。！？：]['\"”’」』）)]*$")
 _DIVIDED = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
-_LEADER = re.compile(r"(?:\.\s?){4,200}\s*\w{1,6}$|(?:…\s?){2,50}\s*\w{1,6}$")  # 1.1 Scope .... 4
+_LEADER = re.compile(r"(?:\.\s?){4,8}\s*\w{1,6}$|(?:…\s?){2,8}\s*\w{1,6}$")  # 1.1 Scope .... 4
 _LISTED = re.compile(r"\s\d{1,4}$")
 _NUMBERING = re.compile(
     r"(?:(?:chapter|part|section|appendix|kapitel|teil)\s)?[\dA-Za-z.]{1,10}\b", re.I
@@ -138,11 +139,12 @@ def _blocks(pages: list[Page]) -> Blocks:
     paragraph = _Paragraph()
     for (titles, text), own in zip(pages, kept, strict=True):
         begins, matched = _placed(titles, own)
+        told = {start + each for start, said in matched.items() for each in range(len(said))}
         listed = _is_contents(own)
         for place, line in enumerate(own):
             for title in begins.get(place, ()):
                 paragraph.title(title, matched.get(place, ()))
-            if any(place in range(start, start + len(each)) for start, each in matched.items()):
+            if place in told:
                 continue
             if _LEADER.search(line) or (listed and _is_listed(line)):
                 paragraph.leave_out(line, "contents")
@@ -178,10 +180,8 @@ def _placed(
     begins: dict[int, list[str]] = defaultdict(list)
     matched: dict[int, list[str]] = {}
     at = 0
-    for title in titles:
-        found = next(
-            ((place, count) for place in range(at, len(lines)) for count in (1, 2, 3)
-             if _says(lines[place : place + count], title)), None)  # fmt: skip
+    for number, title in enumerate(titles):
+        found = _found(lines, at, title) if number < MOST_PLACED else None
         if found is None:
             begins[at].append(title)
             continue
@@ -190,6 +190,15 @@ def _placed(
         matched[place] = lines[place : place + count]
         at = place + count
     return begins, matched
+
+
+def _found(lines: list[str], at: int, title: str) -> tuple[int, int] | None:
+    """The line from `at` on that begins a title, and how many lines it has."""
+    for place in range(at, min(len(lines), MOST_LOOKED_AT)):
+        for count in (1, 2, 3):
+            if _says(lines[place : place + count], title):
+                return place, count
+    return None
 
 
 def _says(lines: list[str], title: str) -> bool:

@@ -7,14 +7,15 @@ no formats.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
-from studio.scripts.edits import inserted
-from studio.scripts.model import MAX_ID, MAX_LINES, Record, Script
-from studio.scripts.text.passages import MAX_CHARACTERS, PLAIN, Passage, SpeechOptions
+from studio.scripts.model import MAX_ID, MAX_LINES, Line, Record, Script
+from studio.scripts.text.passages import MAX_CHARACTERS, PLAIN, Passage, SpeechOptions, split
 
 Kind: TypeAlias = Literal["notes", "copyright", "contents", "index", "pages"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -51,15 +52,40 @@ def take_in(
     script: Script, parts: Sequence[LeftOut], places: Collection[int], manner: SpeechOptions = PLAIN
 ) -> tuple[Script, tuple[LeftOut, ...]]:
     """The script with the parts at these places read where they stand in the book, and the rest."""
-    taken = [part for place, part in enumerate(parts) if place in places]
-    for part in reversed(taken):  # those of one place stay in order
-        paragraphs = [Passage(each) for each in part.text.split("\n\n") if each.strip()]
-        script = inserted(script, _line_before(script, part.after), paragraphs, manner)
-    return script, tuple(part for place, part in enumerate(parts) if place not in places)
+    wanted = {*places}
+    behind: dict[int | None, list[LeftOut]] = defaultdict(list)  # by the id of a line
+    ids = sorted(line.id for line in script.lines)
+    for place, part in enumerate(parts):
+        if place in wanted:
+            behind[_line_before(ids, part.after)].append(part)
+    pieces = _Pieces(script, manner)
+    lines = [*pieces.of(behind[None], script.lines[0])] if script.lines else []
+    for line in script.lines:
+        lines.append(line)
+        if line.id in behind:
+            lines += pieces.of(behind[line.id], line)
+    rest = tuple(part for place, part in enumerate(parts) if place not in wanted)
+    return script.replaced(0, len(script.lines), lines), rest
 
 
-def _line_before(script: Script, wanted: int | None) -> int | None:
+class _Pieces:
+    """New lines of a script, each part in paragraphs of its own."""
+
+    def __init__(self, script: Script, manner: SpeechOptions) -> None:
+        self._manner = manner
+        self._id = script.issued
+        self._paragraph = max((line.paragraph for line in script.lines), default=0)
+
+    def of(self, parts: Sequence[LeftOut], beside: Line) -> Iterator[Line]:
+        for text in (each for part in parts for each in part.text.split("\n\n") if each.strip()):
+            self._paragraph += 1
+            empty = Line(id=0, text="", chapter=beside.chapter, paragraph=self._paragraph)
+            for piece in split(Passage(text), self._manner, empty):
+                yield piece.model_copy(update={"id": self._id})
+                self._id += 1
+
+
+def _line_before(ids: Sequence[int], wanted: int | None) -> int | None:
     """The line that a part follows: the last of those up to it that are still there."""
-    if wanted is None:
-        return None
-    return max((line.id for line in script.lines if line.id <= wanted), default=None)
+    place = 0 if wanted is None else bisect_right(ids, wanted)
+    return ids[place - 1] if place else None

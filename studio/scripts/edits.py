@@ -56,31 +56,10 @@ def unlock(script: Script, number: int) -> Script:
 
 def insert(script: Script, after: int | None, passage: Passage, manner: SpeechOptions) -> Script:
     """Insert lines after a line (None: at the start), in its chapter and paragraph."""
-    return _inserted(script, after, [passage], manner, apart=False)
-
-
-def inserted(
-    script: Script, after: int | None, passages: Sequence[Passage], manner: SpeechOptions
-) -> Script:
-    """Insert paragraphs after a line (None: at the start), in its chapter."""
-    return _inserted(script, after, passages, manner, apart=True)
-
-
-def _inserted(
-    script: Script,
-    after: int | None,
-    passages: Sequence[Passage],
-    manner: SpeechOptions,
-    apart: bool,
-) -> Script:
     place = 0 if after is None else script.place(after) + 1
     beside = script.lines[max(0, place - 1)] if script.lines else Line(id=0, text="")
-    fresh = max((line.paragraph for line in script.lines), default=0) + 1
-    pieces: list[Line] = []
-    for number, passage in enumerate(passages):
-        paragraph = fresh + number if apart else beside.paragraph
-        empty = Line(id=0, text="", chapter=beside.chapter, paragraph=paragraph)
-        pieces += split(passage, manner, empty)
+    empty = Line(id=0, text="", chapter=beside.chapter, paragraph=beside.paragraph)
+    pieces = list(split(passage, manner, empty))
     return script.replaced(place, place, _numbered(script, pieces, None, None))
 
 
