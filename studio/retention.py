@@ -1,7 +1,7 @@
 """What is deleted, and when: by age, from the stores of a data folder.
 
 The server starts it, whatever it serves. What was deleted stays in the trash for TRASH_DAYS; what
-guests have made goes after some days, starred or not. Knows stores and no page.
+guests have made is deleted after some days, starred or not. Knows stores and no page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from studio.takes.take_store import DAY, Keeping, Takes
 HOUR: Final = 3600.0
 TRASH_DAYS: Final = 30  # for which a deleted voice, take or script can be restored
 VISITORS: Final = "visitors"  # of the guests' folder; one folder of voices per visitor
-FOLDERS: Final = (VISITORS, "scripts")  # and older servers kept scripts likewise
+FOLDERS: Final = (VISITORS, "scripts")  # older servers stored scripts in the same way
 
 log = logging.getLogger("timbre")
 
@@ -42,10 +42,10 @@ def open_takes(settings: StudioSettings) -> Takes:
 
 @dataclass(frozen=True)
 class Retention:
-    """Of one data folder. `takes`, `scripts`: the stores that the server has open."""
+    """The rules of one data folder. `takes`, `scripts`: the stores that the server has open."""
 
     settings: StudioSettings
-    library: Library  # of who runs the server; guests have folders
+    library: Library  # the operator's; guests have folders
     takes: Takes | None = None
     scripts: ScriptStore | None = None
 
@@ -95,7 +95,7 @@ def tidy(guests: Path, takes: Takes, days: float) -> int:
         if _changed(folder) < before:
             shutil.rmtree(folder, ignore_errors=True)
             gone += 1
-        elif folder.parent.name == VISITORS:  # the trash of who keeps coming back
+        elif folder.parent.name == VISITORS:  # a returning guest's trash
             gone += Library(folder).purge(days * DAY)
     return gone
 

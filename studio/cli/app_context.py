@@ -52,7 +52,7 @@ class AppContext:
         return engine
 
     def pack(self) -> None:
-        """Make what a start on a CPU keeps for later ones, for each model."""
+        """Write the cache that later starts on a CPU use, for each model."""
         settings, begun = self.settings, perf_counter()
         folder = settings.cache or settings.data / "cache"
         for model in self.models():

@@ -20,7 +20,7 @@ def list_voices(capabilities: Mapping[str, Capabilities], library: Library) -> I
 
 
 def describe_speed(speed: float | None) -> str:
-    """What a machine slower than real time will manage; "" for all others."""
+    """The speed of a machine slower than real time as text; "" for all others."""
     if speed is None or speed >= 1:
         return ""
     return (
@@ -44,7 +44,7 @@ def list_abilities(capabilities: Mapping[str, Capabilities]) -> Iterator[str]:
 
 
 def list_places(data: Path, environment: Mapping[str, str]) -> Iterator[str]:
-    """Where everything lies."""
+    """The folders and files in use."""
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     hub = environment.get("HF_HOME") or cache / "huggingface"
     yield "places"

@@ -129,7 +129,7 @@ def build_application(
 
 
 def greet(context: AppContext) -> None:
-    """Say who can use it, and where it is."""
+    """Print who can use the server, and its address."""
     from studio.api.auth import is_unguessable
 
     settings = context.settings
@@ -152,7 +152,9 @@ def serve_lent(context: AppContext) -> None:
     from studio.server import zerogpu
     from studio.server.process.data_lock import data_lock
 
-    settings = context.settings.model_copy(update={"guests": True})  # strangers, always
+    settings = context.settings.model_copy(
+        update={"guests": True}
+    )  # all visitors are strangers there
     context = replace(context, settings=settings)
     device = "cuda" if settings.device == "auto" else settings.device
     changes, finish = settings.engine_changes(), context.finish()

@@ -29,7 +29,7 @@ class TrainOptions:
 
 
 def train(options: TrainOptions, data: Path, library: Library, tell: Reporter) -> str:
-    """Train, telling how far it is, and keep the voice. Returns how `say` is told of it."""
+    """Train with progress, and save the voice. Returns its name as an option of `say`."""
     trainings = VoiceTraining(data, options.transcriber)
     training = options.resume or _prepared(trainings, options, tell)
     trainings.start(training)
@@ -77,7 +77,7 @@ def _recogniser(model: str) -> Callable[..., str] | None:
 
 
 def _followed(trainings: VoiceTraining, training: str, tell: Reporter) -> Status:
-    """Until its process ends."""
+    """Show progress until the process ends."""
     epochs = -1
     while not trainings.wait(training, LOOK):
         status = trainings.status(training)

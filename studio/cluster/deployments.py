@@ -73,7 +73,7 @@ class Engines:
 
 
 class Quiet:
-    """Says nothing: the terminal is elsewhere."""
+    """A reporter that prints nothing: a replica has no terminal."""
 
     def line(self, text: str) -> None: ...
     def progress(self, text: str) -> None: ...
@@ -135,7 +135,7 @@ class Front:
 
 
 def own_name() -> str:
-    """Of the replica that this process is."""
+    """The name of the replica that runs in this process."""
     name: str = serve.get_replica_context().replica_tag
     return name
 
@@ -166,7 +166,9 @@ def at_root(application: ASGIApp, name: str, proxies: Iterable[str] = ()) -> ASG
 
 def build(own: StudioSettings, engines: Engines = Engines()) -> Mapping[str, Any]:
     """The applications by name, for Serve to run under PREFIXES. Ray must be connected."""
-    own = StudioSettings.model_validate(own.model_dump(exclude_unset=True))  # no class of app.py
+    own = StudioSettings.model_validate(
+        own.model_dump(exclude_unset=True)
+    )  # without app.py's subclass
     gpus, cpus = share(own.cluster)
     device = own.device if own.device != "auto" else "cuda" if gpus else "cpu"
     profile = own.profile or ("cpu" if device == "cpu" else None)

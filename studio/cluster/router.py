@@ -38,7 +38,7 @@ class SpeechRouter(FIFOMixin, RequestRouter):  # type: ignore[misc]  # Ray has n
         return [[first], two] if first is not None and self._has_a_slot(first) else [two]
 
     def _has_a_slot(self, replica: RunningReplica) -> bool:
-        """As far as is known here. A replica takes as many requests to wait as it has slots."""
+        """Free slots, as far as known here. A replica queues as many requests as it has slots."""
         running: int = self.replica_queue_len_cache.get(replica.replica_id) or 0
         most: int = replica.max_ongoing_requests
         return running < most // 2

@@ -48,7 +48,9 @@ def _signals(stop: threading.Event) -> Iterator[None]:
 def running(context: AppContext, engines: Engines = Engines()) -> Iterator[None]:  # noqa: B008
     """A cluster that serves. At the end its applications are drained and removed."""
     own = context.settings
-    serving.listen(own.host, own.port).close()  # an address that is taken is said before all else
+    serving.listen(
+        own.host, own.port
+    ).close()  # a taken address is reported before anything is started
     context.tell.line("Starting Ray …")
     joined, dashboard = connect(own.cluster.address)
     try:

@@ -39,7 +39,7 @@ class Counter:
 
 
 class SharedRates(Rates):
-    """Asks the actor where there is something to count for all."""
+    """Calls the actor for what is counted for all processes."""
 
     def __init__(self, settings: ApiSettings) -> None:
         super().__init__(settings)

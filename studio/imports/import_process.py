@@ -1,6 +1,6 @@
 """Imports: each file is parsed by a process of its own (worker.py), a few at a time.
 
-An address has one import at a time, others wait in a short queue, and who finds it full is told so.
+An address has one import at a time. Others wait in a short queue, and are refused if it is full.
 What a process sends back is bounded and checked as if a stranger had sent it. Knows no formats.
 """
 
@@ -71,13 +71,13 @@ def close_imports() -> None:
 
 
 class Imports:
-    """Of one server. Any thread. `address`: where the visitor is whose event runs."""
+    """The imports of one server. Thread-safe. `address`: of the visitor whose event runs."""
 
     def __init__(self, address: Callable[[], str] = page_address) -> None:
         self._address = address
         self._changed = threading.Condition()  # holds what follows
         self._addresses: set[str] = set()  # with an import that runs or waits
-        self._taken = 0  # of the places
+        self._taken = 0  # running and waiting
         self._running: set[subprocess.Popen[bytes]] = set()
         self._closed = False
         _ALL.add(self)
@@ -183,7 +183,7 @@ class Imports:
 
 
 def _answer(process: subprocess.Popen[bytes], asked: Sequence[str]) -> tuple[bytes, bytes]:
-    """The first line and the rest of what it writes, or the beginning of too much."""
+    """The first line and the rest of its output, cut off above the bound."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -202,7 +202,7 @@ def _answer(process: subprocess.Popen[bytes], asked: Sequence[str]) -> tuple[byt
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """With its group; one that has ended is left alone."""
+    """Kill a process and its group, if it is still running."""
     if process.poll() is None:
         if sys.platform != "win32":
             with suppress(OSError):
@@ -233,7 +233,7 @@ def _body_of(head: bytes, body: bytes, returned: int) -> bytes:
 
 
 def _refusal(key: object, values: object) -> Message:
-    """A reader's message; only one that fills names with short plain values is believed."""
+    """A reader's message, if its values are short plain text."""
     if not isinstance(key, str) or not isinstance(values, dict):
         return Message(DAMAGED)
     plain = all(isinstance(own, int | float | str) for own in values.values())

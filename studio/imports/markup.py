@@ -63,7 +63,7 @@ class Tag(NamedTuple):
 
 
 class Target(Protocol):
-    """What is told of tags and texts."""
+    """Receives tags and texts."""
 
     def start(self, tag: Tag) -> None: ...
 
@@ -73,7 +73,7 @@ class Target(Protocol):
 
 
 def parse(blocks: Iterable[bytes], target: Target, html_page: bool = False) -> None:
-    """Tell a target of a document. Raises InvalidText, also for XML whose elements do not end."""
+    """Send tags and texts to a target. Raises InvalidText, also for unclosed elements of XML."""
     open_elements = 0
     for count, token in enumerate(scan(_decoded(blocks), html_page)):
         if count > MOST_TOKENS:

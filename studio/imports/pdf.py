@@ -54,7 +54,7 @@ def read_pdf(file: IO[bytes]) -> tuple[Blocks, Book]:
         book = _book(reader)
     except (InvalidText, MemoryError):
         raise
-    except Exception as error:  # whatever a library does with bytes that are no PDF
+    except Exception as error:  # the library may raise anything for bytes that are no PDF
         raise InvalidText(DAMAGED) from error
     if not any(text.strip() for _, text in pages):
         raise InvalidText(

@@ -28,7 +28,7 @@ AT_ONCE = 4  # uploads, one of an address
 WAITING = 4  # files that are whole
 KEPT = 600.0  # seconds that a file waits for its import
 SLOWEST = 32 << 10  # bytes a second, on average
-PATIENCE = 30.0  # seconds before that is asked for
+PATIENCE = 30.0  # seconds before that rate is required
 SPARE = 512 << 20  # bytes that stay free on the disk
 BLOCK = 1 << 20
 SUFFIX = ".zip"
@@ -42,7 +42,7 @@ GONE = "The upload is gone. Choose the file again."
 
 
 class ProjectUploads:
-    """Of one server. `most`: bytes of a file."""
+    """The uploads of one server. `most`: bytes of a file."""
 
     def __init__(self, folder: Path, most: int = MOST_FILE) -> None:
         self.most = most
@@ -102,7 +102,7 @@ class ProjectUploads:
             raise HTTPException(429, BUSY)
 
     def _make_room(self, length: int) -> None:
-        """Files that nobody has asked for go; the disk must have space for the file twice."""
+        """Delete files not imported in time; the disk must have space for the file twice."""
         self._folder.mkdir(parents=True, exist_ok=True)
         oldest = sorted(self._whole, key=self._whole.__getitem__)
         late = [own for own in oldest if time.monotonic() - self._whole[own] > KEPT]

@@ -81,7 +81,7 @@ def _load(text: str, kind: str) -> list[pysubs2.SSAEvent]:
 
 
 def _names(captions: list[pysubs2.SSAEvent]) -> set[str]:
-    """Who speaks: a name in capitals, or one that comes back."""
+    """The speaker: a name in capitals, or one that is repeated."""
     found: Counter[str] = Counter()
     for caption in captions:
         if match := _NAMED.match(_bare(caption.text)):

@@ -81,7 +81,7 @@ def suggest(
     }
     sexes = speaker_sexes(script)
     wanted = _alternating(speakers, sexes, {who: described[voice] for who, voice in cast.items()})
-    # Who is known chooses first.
+    # Speakers of known sex get their voices first.
     for who in sorted(speakers, key=lambda each: each not in sexes):
         if who not in cast and uses:
             fitting = [voice for voice in uses if described[voice] == wanted[who]]

@@ -41,7 +41,7 @@ def with_takes(takes: LineTakes, added: Iterable[tuple[int, LineTake]]) -> LineT
         own = merged.pop(number, ())
         if all(each.key != take.key for each in own):
             own = (*own, take)[-MOST_TAKES:]
-        merged[number] = own  # last, as the line that was changed last
+        merged[number] = own  # moved to the end, as the line that was changed last
     total = sum(map(len, merged.values()))
     for number in [*merged]:
         if total <= MOST_IN_PROJECT:

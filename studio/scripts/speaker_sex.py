@@ -1,7 +1,7 @@
 """Whether a speaker is a woman or a man, as far as name and text of a script tell.
 
 A title decides, then a given name by a list (given_names.txt), then the pronouns that follow the
-name in the text. Names that both have are left out. Knows no voices.
+name in the text. Names of both sexes are left out. Knows no voices.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def speaker_sexes(script: Script) -> dict[str, Sex]:
 
 
 def sex_of_name(speaker: str) -> Sex | None:
-    """By a title or a given name."""
+    """The sex by a title or a given name."""
     words = re.findall(r"\w+", speaker.casefold())
     titles = [_BY_TITLE[word] for word in words if word in _BY_TITLE]
     if titles:
@@ -91,7 +91,7 @@ def given_names() -> Mapping[str, Sex]:
 
 
 def _sexes_by_pronouns(script: Script, speakers: list[str]) -> dict[str, Sex]:
-    """By the first pronoun after each mention, up to the next mention of somebody."""
+    """The sex by the first pronoun after each mention, up to the next mention of a speaker."""
     every = sorted(filter(None, script.speakers), key=len, reverse=True)
     mention = re.compile(
         rf"(?<![a-z])(?:{'|'.join(map(re.escape, every))})(?![a-z])", re.IGNORECASE

@@ -30,5 +30,5 @@ def note_superseded(folder: Path, keys: Collection[str], now: float) -> dict[str
 def _read(path: Path) -> dict[str, float]:
     try:
         return _TIMES.validate_json(path.read_bytes())
-    except (OSError, ValueError):  # none yet, or damaged: all times begin anew
+    except (OSError, ValueError):  # missing or damaged: all times begin now
         return {}

@@ -12,7 +12,7 @@ _TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def is_plain(title: str) -> bool:
-    """Whether it is `plain` already, but for its spaces."""
+    """Whether a title equals its `plain` form, except for spaces."""
     return not any(map(_is_odd, title))
 
 

@@ -1,4 +1,4 @@
-"""What would miss a saved voice: the scripts that cast it, the takes that it spoke."""
+"""Where a saved voice is used: the scripts that cast it, the takes that it spoke."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Usage:
     takes: int
 
     def told(self, guests: bool) -> Message:
-        """In words; strangers are not told the titles of each other's scripts."""
+        """The usage as text; guests do not see titles of each other's scripts."""
         count = len(self.scripts)
         titles = ", ".join(f"“{title}”" for title in self.scripts[:TITLES])
         more = ", …" if count > TITLES else ""

@@ -1,7 +1,7 @@
-"""What is asked before a request reaches the engine: shares of visitors, rates of the page.
+"""Checks before a request reaches the engine: shares of visitors, rates of the page.
 
-A request of the API has been counted at its door (studio/api/auth.py); what an event of the page
-asks for is counted here, so that no event is a way around the rate of an address. Knows no routes.
+Requests of the API are counted on arrival (studio/api/auth.py); speech that an event of the page
+requests is counted here, so that no event is a way around the rate of an address. Knows no routes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PageRate:
 
 
 def all_of(hooks: Sequence[AdmissionHook]) -> AdmissionHook:
-    """A hook that asks all of them."""
+    """A hook that calls all hooks."""
 
     def ask() -> Callable[[SpeechStream], object]:
         admitted = [hook() for hook in hooks]

@@ -159,7 +159,7 @@ class BoundedProtocol(Protocol):
         return self.unanswered.add(self, self._address)
 
     def _expire(self) -> None:
-        if self.flow.read_paused:  # we are the one who does not read
+        if self.flow.read_paused:  # the server itself has paused reading
             self._timed = None
             return self._heed(self._phase())
         return self.transport.abort()

@@ -1,7 +1,7 @@
-"""Several requests heard one after the other as one stream, with silences, faster or slower.
+"""Several requests as one stream, in order, with silences, faster or slower.
 
-Some are asked for ahead, so the engine makes them together; the first is heard live. Knows no
-components; the live player plays it like any stream of the engine's.
+A few requests are submitted ahead, so that the engine batches them; the first is live. Knows no
+components; the live player plays it like any stream of the engine.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from engine import (
 from studio.takes.live_take import Stream
 from studio.time_stretch import Stretch
 
-PAUSE: Final = 0.32  # seconds between requests that say nothing of it
+PAUSE: Final = 0.32  # seconds between requests without a pause
 AHEAD: Final = 3  # requests that are with the engine at a time
 
 Part: TypeAlias = tuple[SpeechRequest | None, float]  # None: nothing said; seconds of silence after
 
 
 class JoinedStream:
-    """Raises what the engine raises for the first requests; then none of them is left behind."""
+    """Raises what the engine raises for the first requests, after cancelling all of them."""
 
     def __init__(self, engine: SpeechEngine, parts: Sequence[Part], ahead: int = AHEAD) -> None:
         if not any(request for request, _ in parts):
@@ -74,7 +74,7 @@ class JoinedStream:
         self.end = End(reason, samples // FRAME_SAMPLES, self._streams[0].seed)
 
     def _ask(self) -> None:
-        """Let the engine have as many as it may."""
+        """Submit requests up to the bound."""
         try:
             while len(self._streams) < min(len(self._requests), self._heard + self._ahead):
                 request = replace(self._requests[len(self._streams)], live=not self._streams)
@@ -103,7 +103,7 @@ class JoinedStream:
 
 
 class PacedStream:
-    """A stream that is heard faster or slower, its pitch kept."""
+    """A stream that is faster or slower, at the same pitch."""
 
     def __init__(self, stream: Stream, speed: float) -> None:
         self._stream = stream

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Part(NamedTuple):
-    """Who says what from a sample of a take on."""
+    """Speaker and text from a sample of a take on."""
 
     start: int
     voice: str
@@ -73,7 +73,7 @@ class LiveTake:
         machine_speed: float | None = None,
         early: bool = False,
     ) -> None:
-        """`early`: whatever the machine's speed, each piece is played when it comes."""
+        """`early`: each piece is played when it comes, also on a slow machine."""
         self.id = secrets.token_urlsafe(12)
         self.about = about
         self.readers = 0  # on the raw route

@@ -279,7 +279,7 @@ def wave_of(pcm: Pcm) -> Wave:
 
 
 def _wave_of(path: Path) -> Wave:
-    """Of a file, read part by part."""
+    """The waveform of a file, read part by part."""
     with soundfile.SoundFile(path) as sound:
         each = max(1, -(-sound.frames // WAVE_PARTS))
         return _wave(sound.blocks(each, dtype="int16"))

@@ -1,7 +1,7 @@
-"""What a browser keeps of its own: the fields that somebody was filling in, and who it is.
+"""What a browser stores: the fields that its user was filling in, and an id of the browser.
 
-Each tab has its own fields; a new one begins with those that were filled in last. Runs in the
-browser alone, so that a cut connection loses nothing. Knows no tab of the studio.
+Each browser tab has separate fields; a new tab begins with those that were filled in last. Runs
+in the browser alone, so that a cut connection loses nothing. Knows no tab of the studio.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def browser_id() -> gr.Textbox:
 
 
 def back() -> Trigger:
-    """The event that a lost connection is there again."""
+    """The event that a lost connection has been restored."""
     press = gr.Button(elem_classes=["timbre-unseen", "timbre-back"])
     return press.click
 

@@ -40,7 +40,7 @@ def mount_page(application: FastAPI, studio: Studio, login: Login | None = None)
 
 
 def looks() -> dict[str, Any]:
-    """What Gradio is told wherever the page is served."""
+    """Arguments for Gradio wherever the page is served."""
     return {
         "theme": theme.theme(),
         "css": theme.STYLE,

@@ -1,6 +1,6 @@
-"""Sounds that are in memory, as cards with a wave; the page's player bar plays what is pressed.
+"""Sounds in memory as cards with a waveform; the page's player bar plays the pressed one.
 
-A card's event `hear` has the number of the sound. Knows no engine and no take that is kept.
+A card's event `hear` has the number of the sound. Knows no engine and no saved take.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ class Card(NamedTuple):
 
 
 def sound_cards(cards: Sequence[Card]) -> gr.HTML:
-    places = ["timbre-plain", "timbre-sounding", f"of-{len(cards)}"]  # as high as its cards will be
+    places = [
+        "timbre-plain",
+        "timbre-sounding",
+        f"of-{len(cards)}",
+    ]  # reserves the height of its cards
     return gr.HTML(html_of(cards), js_on_load=PRESSES, elem_classes=places, padding=False)
 
 
@@ -58,7 +62,7 @@ async def hear(studio: Studio, pcm: Pcm, about: About) -> AsyncGenerator[Payload
 
 
 class FinishedStream:
-    """Sound that is there already, as a stream."""
+    """Finished sound as a stream."""
 
     position = estimate = None
 

@@ -105,7 +105,7 @@ def _hear(take: Take) -> str:
 
 
 def picture(wave: Wave) -> str:
-    """The wave as bars; their heights are as the ear hears them."""
+    """The waveform as bars; their heights follow perceived loudness."""
     tall = [max(1.0, 11 * (part / 255) ** 0.5) for part in wave]
     bars = "".join(f"M{3 * at + 1} {12 - each:.0f}v{2 * each:.0f}" for at, each in enumerate(tall))
     return (

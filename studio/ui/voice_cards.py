@@ -1,7 +1,7 @@
 """Voices as cards: a colour, a name, a line, and buttons to hear, star, use and change one.
 
-A button says what it does in `data-do`, and to which voice in `data-voice`; PRESSES tells it as an
-event. Everything a person wrote is escaped. Knows no components and no engine.
+A button has its action in `data-do` and its voice in `data-voice`; PRESSES sends it as an event.
+All text of users is escaped. Knows no components and no engine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS: Final[dict[Kind, str]] = {
 }
 PLAY: Final = '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M8 5v14l11-7z"/></svg>'
 
-# `hear` speaks, `act` does what is left; using one in Speak is the page's own affair.
+# `hear` speaks, `act` is any other action; the page itself handles `Use in Speak`.
 PRESSES: Final = on_load(
     "static/buttons.js",
     ("hear", "act"),
@@ -47,7 +47,7 @@ class VoiceCard:
     note: str = ""
     colour: str = ""
     tags: tuple[str, ...] = ()
-    here: bool = True  # a model that is here speaks it
+    here: bool = True  # a loaded model speaks it
 
     @property
     def searched(self) -> str:
@@ -56,7 +56,7 @@ class VoiceCard:
 
 
 def cards(voices: Iterable[VoiceCard], favourites: Collection[str]) -> str:
-    """A card for each voice, as they come."""
+    """A card for each voice, in the given order."""
     shown = "".join(_card(own, own.key in favourites) for own in voices)
     return f'<ul class="timbre-voices">{shown}</ul>' if shown else ""
 

@@ -1,7 +1,7 @@
 """Finds voices of a large library by what is typed into a menu, which lists only some of them.
 
-Gradio looks for what is typed among what a menu lists. So voice_search.js sends it to the server
-too, through a field that nobody sees. It is no `key_up` event: a paste presses no key, and an
+Gradio searches only in what a menu lists. So voice_search.js also sends the typed words to the
+server, through an invisible field. It is no `key_up` event: a paste presses no key, and an
 event that had to wait for another one loses its letters. Knows no tab.
 """
 
@@ -24,7 +24,7 @@ def keep_listed(menu: gr.Dropdown, offer: Callable[..., Any], opening: bool = Tr
 
     That is when its tab is shown, when it is opened, while somebody types into it, and when another
     voice is selected. All of it is one event, so that an older answer, of another selected voice,
-    never replaces a newer one. The selected is not checked against what is listed just now.
+    never replaces a newer one. The selected voice is not checked against the current list.
     """
     words = gr.Textbox("", elem_id=f"{menu.elem_id}-words", elem_classes="timbre-unseen")
     moments = [menu.focus, menu.change, words.change]

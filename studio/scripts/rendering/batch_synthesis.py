@@ -170,7 +170,7 @@ class BatchSynthesis:
                 await self._task
 
     def listen(self, listening: bool) -> None:
-        """Somebody has begun to listen, or nobody does any more."""
+        """Tell whether the rendering has a listener now."""
         if listening != self._listening:
             self._listening = listening
             self._pace = self._new_pace() if listening else None
@@ -289,7 +289,7 @@ class BatchSynthesis:
         self._end(track, "done")
 
     async def _change_speed(self, track: Track) -> None:
-        """The line was spoken at its own speed before: the engine is not asked."""
+        """Stretch audio of the line's natural speed that exists; the engine is not used."""
         pcm = await asyncio.to_thread(self._sounds.read, track.job.natural)
         paced = await asyncio.to_thread(stretch, pcm, track.job.speed)
         await asyncio.to_thread(self._sounds.keep, track.job.key, paced)

@@ -4,7 +4,7 @@
                   └── Listener: a player that hears the lines in order
 
 A render belongs to the server: it goes on when its page is closed and is shown again at the next
-visit. It ends when all lines are done, when somebody presses Stop, or, unattended, at a bound.
+visit. It ends when all lines are done, when a user presses Stop, or, unattended, at a bound.
 A crash leaves a mark in the project, by which the page tells that the rendering was interrupted.
 One event loop.
 """
@@ -43,7 +43,7 @@ Payloads: TypeAlias = AsyncIterator[Payload | None]  # None: nothing new for the
 
 
 class Said(NamedTuple):
-    """Of a line, for the player bar."""
+    """Speaker and text of a line, for the player bar."""
 
     who: str
     text: str
@@ -56,7 +56,7 @@ class Render:
     batch: BatchSynthesis
     whole: bool  # all of the script, not one line
     listeners: int = 0  # events of open pages
-    stopped: bool = False  # by somebody
+    stopped: bool = False  # by a user
     attended: float = field(default_factory=time.monotonic)  # when a page last looked
     task: asyncio.Task[None] | None = None
 
@@ -72,7 +72,7 @@ class Listener:
     ended: float | None = None  # when all was sent; much of it may still be played
 
     def parts(self) -> list[Part]:
-        """For the player bar: who says what from where on."""
+        """Where lines begin, with speaker and text, for the player bar."""
         said = ((start, self.lines.get(line)) for start, line in self.stream.marks[-MARKS:])
         return [Part(start, *own) for start, own in said if own]
 
@@ -96,7 +96,7 @@ class ScriptPlayback:
     # State.
 
     def expect(self, number: str) -> None:
-        """Somebody has pressed Speak: look again soon."""
+        """A user has pressed Speak: `busy` holds for a short while."""
         now = time.monotonic()
         self._asked = {own: when for own, when in self._asked.items() if now - when < SOON}
         self._asked[number] = now
@@ -108,7 +108,7 @@ class ScriptPlayback:
         return bool(spoken) or time.monotonic() - asked < SOON
 
     def progress(self, number: str) -> Progress | None:
-        """Of the whole script, while it is being rendered."""
+        """The progress of the whole script, while it is being rendered."""
         render = self._whole(number)
         return render.batch.progress() if render else None
 
@@ -116,11 +116,11 @@ class ScriptPlayback:
         return any(own.ended is None for own in self._listeners.get(number, []))
 
     def heard(self, number: str) -> dict[str, list[tuple[int, int]]]:
-        """For each take that is heard: the samples where its latest lines begin, and the lines."""
+        """For each take that is played: the samples where its latest lines begin, and the lines."""
         return {own.take: own.stream.marks[-MARKS:] for own in self._listeners.get(number, [])}
 
     def line_status(self, opened: OpenScript) -> StatusOf:
-        """How each line stands now, and why it has failed."""
+        """The status of each line, and why it has failed."""
         batches = [own.batch for own in self._renders.get(opened.number, [])]
         failures = self._failures.get(opened.number, {})
 
@@ -155,10 +155,10 @@ class ScriptPlayback:
             if aloud:
                 async for payload in self._heard(number, listener):
                     yield payload
-                return  # heard, or another take is in its player: the render goes on by itself
+                return  # played to its end or replaced in its player: the render goes on
             yield None  # the page shows at once that this is rendered
             while not await render.batch.ended(BEAT):
-                yield None  # not for each chunk: the page asks for the lines by itself
+                yield None  # not for each chunk: the page polls the lines
 
     async def listen(self, number: str, line: int) -> Payloads:
         """Play one line, rendered first where it has no audio."""
@@ -166,7 +166,7 @@ class ScriptPlayback:
             yield payload
 
     async def take(self, number: str, line: int, key: str) -> Payloads:
-        """Play a take of a line, whichever the line has now."""
+        """Play a take of a line, also one that is not in use."""
 
         def kept() -> Job:
             opened = self._store.open(number)
@@ -215,15 +215,15 @@ class ScriptPlayback:
             _stop(render)
 
     def stop_take(self, take: str) -> None:
-        """A player was stopped: so is the rendering that it played, unless others hear it too."""
+        """Stop the rendering that a stopped player played, unless others listen to it."""
         for listener in [each for own in self._listeners.values() for each in own]:
             if listener.take == take:
-                own = listener.ended is None  # whether its event is one of the render's
+                own = listener.ended is None  # whether its event still counts as a listener
                 if listener.render.listeners == own:
                     _stop(listener.render)
 
     def interrupted(self, opened: OpenScript) -> bool:
-        """Whether a rendering ended before its last line, and nobody had stopped it."""
+        """Whether a rendering ended before its last line without being stopped."""
         return self._store.is_rendering(opened.number) and not self._renders.get(opened.number)
 
     def attend(self, number: str) -> None:
@@ -314,7 +314,7 @@ class ScriptPlayback:
                 self._bound_unattended()
 
     async def _supervise(self, number: str, render: Render) -> None:
-        """Until it has ended; a guest's is stopped when no page looked at it for long."""
+        """Wait for the end of a render; stop a guest's that no page has polled for long."""
         try:
             while not await render.batch.ended(CHECK):
                 alone = time.monotonic() - render.attended
@@ -324,7 +324,7 @@ class ScriptPlayback:
             self._finish(number, render)
 
     def _finish(self, number: str, render: Render) -> None:
-        """Its failures are known from now on. What ended early by itself stays marked."""
+        """Remember its failures. The mark of a render that broke off stays."""
         if render not in self._renders[number]:
             return
         self._renders[number].remove(render)
@@ -339,7 +339,7 @@ class ScriptPlayback:
             render.batch.stop()
 
     def _at_once(self) -> int:
-        """As many lines as the engine gives to files."""
+        """The number of slots that the engine gives to files."""
         settings = self._engine.settings
         return max(2, int(settings.max_num_seqs * settings.file_share))
 
@@ -349,7 +349,7 @@ class ScriptPlayback:
         return self._store.ready(number, line)
 
     def _heard_line(self, number: str, line: int) -> Job:
-        """A line that has its sound needs no voice any more."""
+        """The job of a line; a line that has audio needs no voice."""
         opened = self._store.open(number)
         return opened.job(line) if opened.take(line) else self._ready(number, line).job(line)
 
@@ -371,6 +371,6 @@ def _sounding(job: Job) -> Job:
 
 
 def _first(opened: OpenScript, standing: StatusOf) -> int:
-    """The line that a listener hears first: one that is still to be made, else the very first."""
+    """The line where playback begins: the first unrendered one, else the first."""
     unrendered = (job.line for job in opened.jobs if standing(job)[0] in ("waiting", "failed"))
     return next(unrendered, opened.jobs[0].line)

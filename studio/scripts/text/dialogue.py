@@ -37,7 +37,7 @@ _KNOWN_TURN = re.compile(
     {_DIRECTION} [:：] (?P<text> .* )""",
     re.VERBOSE,
 )
-# What stands before a colon and is nobody's name, unless it comes back.
+# Words before a colon that are no name, unless they are repeated.
 _NOTES = (
     "note notes nb n.b ps p.s tip warning remember important example question answer summary todo "
     "time date place subject from to re cc setting scene title author source copyright hinweis "
@@ -128,7 +128,7 @@ def turn_of(line: str, names: Collection[str]) -> Turn | None:
 
 
 def _note(line: str) -> Turn | None:
-    """`Note: …` is said by nobody who spoke before."""
+    """A turn of the narrator for `Note: …` and the like; None for other lines."""
     match = _TURN.match(line)
     return Turn("", "", line.strip()) if match and match["name"].casefold() in NOTES else None
 

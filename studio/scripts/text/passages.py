@@ -106,7 +106,7 @@ def split(passage: Passage, manner: SpeechOptions, place: Line) -> Iterator[Line
 
 
 def _spoken(piece: str, manner: SpeechOptions) -> list[str]:
-    """What is said in one go each. A cue holds for what follows it, which stays together."""
+    """The pieces that are one line each. A cue stays with the text after it."""
     breath = manner.breath
     if cues_of(piece):
         breath = breath.having(shortest=min(LONGEST_SHORT, breath.longest))

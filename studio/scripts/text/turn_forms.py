@@ -103,7 +103,7 @@ def _heads_a_block(lines: list[str], place: int) -> bool:
 
 
 def _turns(name: str, lines: list[str]) -> Iterator[str]:
-    """What one speaker says, a turn for each way of saying it."""
+    """One speaker's text, with a turn for each direction."""
     direction, said = "", list[str]()
     for line in lines:
         aside = _ASIDE.fullmatch(line)

@@ -1,4 +1,4 @@
-"""Compresses what a page opens with: its HTML, its style, and answers of events outside the queue.
+"""Compresses the page's HTML and style, and responses of events outside the queue.
 
 Audio and event streams pass as they are. The page is the same for everybody, so its compressed
 form is kept: compressing it again would hold up all streams. Gradio compresses its own scripts.
@@ -53,7 +53,7 @@ def _is_compressed(path: str) -> bool:
 
 
 class _Answer:
-    """Holds an answer of known length back until it is whole; others pass."""
+    """Holds a response of known length back until it is complete; others pass unchanged."""
 
     def __init__(self, send: Send, compress: Callable[[bytes], bytes]) -> None:
         self._send, self._compress = send, compress

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 SPACES: Final = ("https://huggingface.co", "https://*.huggingface.co", "https://*.hf.space")
 OWN: Final = {
     "default-src": "'self'",
-    "script-src": "'self' 'unsafe-inline' 'unsafe-eval' blob:",  # Gradio's, and our worklets
+    "script-src": "'self' 'unsafe-inline' 'unsafe-eval' blob:",  # Gradio's inline scripts and eval
     "style-src": "'self' 'unsafe-inline'",
     "img-src": "'self' data: blob:",
     "media-src": "'self' data: blob:",

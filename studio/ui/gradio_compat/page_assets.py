@@ -27,7 +27,7 @@ KINDS: Final = re.compile(
     "accordion|button|checkbox|column|dropdown|form|group|html|markdown|number|row|slider|state|"
     "tabitem|tabs|textbox"
 )
-# Behind this the links stand: their addresses are relative to it.
+# The links are inserted after this element: their addresses are relative to it.
 _BASE = re.compile(rb"<base [^>]*>")
 _HASHED = re.compile(r"[\w.-]+-[\w-]{8}\.(js|css)")
 # How Vite writes a script's list of files, and an import that waits for some of them.
@@ -42,7 +42,7 @@ class PageAssets:
     def __init__(self, app: ASGIApp, folder: Path = FOLDER, head: str = "") -> None:
         self._app = app
         self._files = {each.name: each for each in folder.iterdir() if _HASHED.fullmatch(each.name)}
-        self._kept: dict[str, bytes] = {}  # compressed; 4 MB if somebody asks for all
+        self._kept: dict[str, bytes] = {}  # compressed; 4 MB if all are requested
         known = (each for each in opening(folder) if each in self._files)
         self._links = head.encode() + links(known)
 
@@ -61,19 +61,19 @@ class PageAssets:
 
 
 def opening(folder: Path) -> list[str]:
-    """What a page loads while it opens, in order, as far as Gradio's scripts tell."""
+    """The files that a page loads while it opens, as far as Gradio's scripts list them."""
     try:
         page = (folder.parent / "index.html").read_text(encoding="utf-8")
         first = re.findall(r'"\./assets/([\w.-]+\.(?:js|css))"', page)
         then = [name for entry in first for _, files in _later(folder / entry) for name in files]
         more = [name for each in then for name in _shown(folder / each)]
-    except (OSError, ValueError, IndexError):  # another Gradio writes it otherwise
+    except (OSError, ValueError, IndexError):  # another version of Gradio has another form
         return []
     return list(dict.fromkeys([*first, *then, *more]))
 
 
 def links(names: Iterable[str]) -> bytes:
-    """They as HTML."""
+    """The `link` elements that announce these files."""
     kinds = {"js": 'rel="modulepreload"', "css": 'rel="preload" as="style"'}
     return "".join(
         f'<link {kinds[name.rpartition(".")[2]]} crossorigin href=".{ROUTE}{name}">'
@@ -93,7 +93,7 @@ def _shown(script: Path) -> Iterator[str]:
 
 
 def _later(script: Path) -> Iterator[tuple[str, list[str]]]:
-    """The imports of a script that come later: the imported script, and all that it needs."""
+    """The dynamic imports of a script: the imported script, and all files that it needs."""
     text, files = _read(script)
     for chunk, places in re.findall(_LATER, text):
         yield chunk, [files[int(place)] for place in places.split(",") if place]
@@ -125,7 +125,7 @@ async def _answer(send: Send, name: str, body: bytes) -> None:
 
 
 class _Announced:
-    """Adds links to the head of a page of known length; others pass."""
+    """Adds links to the head of a page of known length; other responses pass unchanged."""
 
     def __init__(self, send: Send, links: bytes) -> None:
         self._send, self._links = send, links

@@ -1,4 +1,4 @@
-"""A page of Gradio's: what it is told before it is served, and who is logged in to it."""
+"""Settings of a Gradio page that have no public argument, and its login sessions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COOKIES = ("access-token", "access-token-unsecure")
 
 
 def refuse_unsent_files(blocks: gr.Blocks) -> None:
-    """Gradio refuses files that no visitor has uploaded only where it believes it is launched."""
+    """Have Gradio refuse files that no visitor has uploaded; it does so only after a launch."""
     blocks.has_launched = True
 
 

@@ -1,7 +1,7 @@
 """The Blend tab: a pad with voices at its corners, a blend formula, and playback.
 
 The formula (`robert(70)+clara(30)`) is what is spoken and saved; the pad writes it, and it can be
-typed. The fields and their layout are here; their handlers are in `BlendTab`.
+typed. Holds the fields and their layout; the handlers are in `BlendTab`.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class BlendTab:
         """What the menu lists while `picked` are selected; `words` are typed into it."""
         menu = self._menu(words, picked)
         if words and menu.complete:
-            return gr.skip()  # the browser finds them
+            return gr.skip()  # the browser searches in the list
         return gr.update(choices=_listed(menu), info=_hint(menu))
 
     def repick(self, picked: list[str]) -> tuple[Handle, str, Update]:

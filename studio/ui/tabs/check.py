@@ -20,7 +20,7 @@ HELP: Final = (
     "Drop a sound of up to a minute to look for the inaudible mark that Timbre can leave in what "
     "it speaks. The sound stays on this server."
 )
-# A minute of sound takes seconds of a core: one at a time, whoever asks.
+# A minute of sound takes seconds of a core: one check at a time for all visitors.
 ONE: Final[dict[str, Any]] = {"concurrency_limit": 1, "concurrency_id": "check"}
 
 

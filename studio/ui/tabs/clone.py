@@ -54,7 +54,7 @@ from studio.voices.voice_catalog import PHRASE
 BEST: Final = (5.0, 15.0)  # seconds
 FASTEST: Final = 40  # characters of a transcript for each second of its recording, at most
 Written: TypeAlias = tuple[str, str]  # a recording's path, and the words recognised in it
-# A recogniser takes seconds of the CPU: one at a time, whoever asks.
+# A recogniser takes seconds of the CPU: one at a time for all visitors.
 ONE: Final[dict[str, Any]] = {"concurrency_limit": 1, "concurrency_id": "transcribe"}
 LEAST_WORDS: Final = 100  # characters that any recording may have
 HELP: Final = (
@@ -118,7 +118,7 @@ class CloneTab:
         try:
             words = self._studio.transcribe(load_reference_audio(path).waveform)
         except InvalidAudio:
-            words = ""  # the check says why
+            words = ""  # the check shows the reason
         yield (path, words), gr.update(placeholder="")
 
     def models(self, picked: str | None) -> Update:
@@ -243,7 +243,7 @@ def build(studio: Studio) -> None:
         found = audio.change(tab.transcribe, audio, [written, transcript], **{**QUIET, **ONE})
         found.then(_filled, [written, audio, transcript], transcript, queue=False, **QUIET)
     filled = keep_draft("clone", [audio, transcript, controls.phrase, *form.fields])
-    if filled is not None:  # a recording that is gone takes its words along
+    if filled is not None:  # clears the transcript with the recording
         filled.then(_left, [audio, transcript], transcript, queue=False, **QUIET)
     on_show(tab.models, [model], [model])
     voice = [audio, transcript, agreed, model]

@@ -27,7 +27,9 @@ Look: TypeAlias = tuple[float, float, int, int]  # moment, audio seconds, runnin
 def build(studio: Studio) -> gr.Timer:
     """Build the page; returns the timer that runs while it is open."""
     looks = gr.State([])
-    drawn = figures(studio.engine, studio.engine.stats(), None) + plots([])  # as high as later on
+    drawn = figures(studio.engine, studio.engine.stats(), None) + plots(
+        []
+    )  # reserves its later height
     page = gr.HTML(drawn, elem_classes="timbre-plain")
     models.build(studio)
     timer = gr.Timer(EVERY, active=False)

@@ -1,4 +1,4 @@
-"""The Library tab: takes, voices, and the check of a sound, each on a page; knows none of them."""
+"""The Library tab: takes, voices and the watermark check, each on a page. Knows none of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The models of the engine: capabilities, loading, unloading, adding.
 
-On a server with guests it is for looking only. Knows names, not files.
+Read-only on a server with guests. Knows names, not files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from studio.ui.tabs.voice_form import QUIET, on_show
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
-TICK: Final = 0.5  # seconds between looks at something long
+TICK: Final = 0.5  # seconds between progress updates
 ABLE: Final = {
     "preset": "preset voices",
     "clone": "clones",
@@ -42,7 +42,7 @@ ABLE: Final = {
 OFFER: Final = "Press Replace to use it in place of the one that is here."
 FOREIGN: Final = "Only who runs this server can change its models."
 
-# A button of a row says what it does, and with which model.
+# A button's data attributes have its action and its model.
 PRESSES = on_load(
     "static/buttons.js", ("switch",), selector="button[data-model]", named={}, rest="switch"
 )
@@ -53,7 +53,7 @@ class ModelsTab:
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
-        self._stopped: set[str] = set()  # pages that want no more of it
+        self._stopped: set[str] = set()  # sessions that have pressed Stop
 
     def table(self) -> str:
         """A row for each model."""

@@ -111,7 +111,7 @@ class OwnVoiceTab:
         return self.told(training)
 
     def listed(self, picked: str | None) -> Update:
-        """The trainings there are; the picked one stays if it is there."""
+        """All trainings; the selected one stays selected if it still exists."""
         there = self._trainings.list()
         choices = [(self._name(each), each) for each in there]
         value = picked if picked in there else (there[0] if there else None)
@@ -125,7 +125,7 @@ class OwnVoiceTab:
             return training
 
     def told(self, training: str | None) -> str:
-        """How far a training is, as HTML."""
+        """The progress of a training, as HTML."""
         if not training:
             return both(NONE)
         try:
@@ -135,8 +135,8 @@ class OwnVoiceTab:
         return told(status)
 
     def look(self, training: str | None) -> tuple[Update, Update]:
-        """The status, and whether to look again."""
-        if not training:  # what is shown is why it did not begin
+        """The status, and whether to poll again."""
+        if not training:  # the message that is shown tells why it did not begin
             return gr.skip(), gr.Timer(active=False)
         text = self.told(training)
         try:

@@ -1,6 +1,6 @@
 """The Speak tab: text, voice and settings; live playback; the finished take and the list of takes.
 
-The fields and their layout are here; what they do is `Speaking`. Knows no HTML of takes.
+Holds the fields and their layout; the handlers are in `SpeakHandlers`. Knows no HTML of takes.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _advanced() -> tuple[list[gr.Textbox], gr.Textbox]:
 
 
 def _start(studio: Studio) -> gr.Radio:
-    """For machines that speak slower than real time; what stands there is what will happen."""
+    """For machines slower than real time: whether playback waits or starts with gaps."""
     early = studio.engine.settings.early_start
     return gr.Radio(
         [(word(label), name) for label, name in STARTS],

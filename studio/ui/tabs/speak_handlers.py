@@ -54,7 +54,10 @@ TOO_MANY = "Use fewer, or the Script tab."
 FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
 EXTRA = 5  # after the Advanced ones: speed, pronunciation, start, mood, its strength
 KEPT_OUTPUTS = 7
-STEADY, EARLY = "steady", "early"  # how speech starts that is made slower than it plays
+STEADY, EARLY = (
+    "steady",
+    "early",
+)  # how playback starts where speech is generated slower than real time
 STARTS = (
     ("Wait, then without a pause", STEADY),
     ("Start now, with pauses between sentences", EARLY),
@@ -108,7 +111,7 @@ class SpeakHandlers:
         """What the menu lists while `voice` is selected; `words` are typed into it."""
         menu = self._menu(words, voice)
         if words and menu.complete:
-            return gr.skip()  # the browser finds them
+            return gr.skip()  # the browser searches in the list
         return gr.update(choices=_listed(menu), info=self._hint(menu))
 
     def use(self, key: str) -> tuple[Update, Update]:
@@ -129,7 +132,7 @@ class SpeakHandlers:
         return gr.skip() if there else self._first(), spoken
 
     def starts(self) -> Update:
-        """The choice of how speech starts, where it is made slower than it plays."""
+        """The choice of how playback starts, where speech is generated slower than real time."""
         return gr.update(visible=(self._studio.engine.stats().speed or 1.0) < 1.0)
 
     def about(self, voice: str) -> str:
@@ -177,7 +180,7 @@ class SpeakHandlers:
         text, voice, language, instruct, seed, *others = fields
         advanced, extra = others[: len(ADVANCED)], others[len(ADVANCED) :]
         if self._refusal(voice or ""):
-            instruct = ""  # it stands there for another voice
+            instruct = ""  # the field may hold the instruction for another voice
         asking = partial(read, text, voice, language, instruct, seed, advanced, *extra)
         cues = SpeechForm(text, voice or "").dropped(self._studio.choices())
         if cues:

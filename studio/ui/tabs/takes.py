@@ -76,7 +76,7 @@ class TakesTab:
     def listed(
         self, words: str, which: str, page: Page, owner: str
     ) -> tuple[Update, Update, Update]:
-        """The page, the list, and the button that shows more. A new search starts anew."""
+        """The page, the list, and the button that shows more. A new search shows the first page."""
         searched, most = (words, which), page.most
         turned = gr.skip()
         if page.searched != searched:
@@ -145,7 +145,7 @@ class Found(NamedTuple):
     owner: gr.Textbox
     rows: gr.HTML
     more: gr.Button
-    changes: gr.State  # of the takes, counted by whatever changes them: the list follows
+    changes: gr.State  # every change of a take increments it, and the list follows
 
 
 def build(studio: Studio, owner: gr.Textbox | None = None) -> None:

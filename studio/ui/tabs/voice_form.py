@@ -30,7 +30,7 @@ SAVED: Final = "is saved. You find it in every list of voices."
 COLOUR: Final = "#4f7cac"
 _HEX: Final = re.compile("#[0-9a-fA-F]{6}")
 _NUMBER: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,30})?")
-# Several people at once, nothing over the page, and no endpoint of its own.
+# Runs concurrently, shows no progress over the page, and is no public endpoint.
 QUIET: Final[dict[str, Any]] = {
     "concurrency_limit": None,
     "show_progress": "hidden",
@@ -39,12 +39,12 @@ QUIET: Final[dict[str, Any]] = {
 
 
 def model_menu(names: Sequence[str]) -> gr.Dropdown:
-    """Which model is to do it; to be seen only where there is a choice."""
+    """The choice of a model; hidden where there is only one."""
     return gr.Dropdown(**_models(names, ""), label=word("Model"))
 
 
 def models_now(names: Sequence[str], picked: str | None) -> Update:
-    """The models there are now. What was picked stays, if it is still there."""
+    """The loaded models; the selected one stays selected if it is still loaded."""
     return gr.update(**_models(names, picked or ""))
 
 
@@ -58,7 +58,7 @@ def _models(names: Sequence[str], picked: str) -> dict[str, Any]:
 
 
 class SaveForm(NamedTuple):
-    """What a person tells of a voice to keep."""
+    """The fields of a voice that is saved."""
 
     name: gr.Textbox
     colour: gr.ColorPicker
@@ -85,19 +85,19 @@ def save_form() -> SaveForm:
 def save_voice(
     studio: Studio, name: str, colour: str, note: str, voice: Clone | Design, **details: Any
 ) -> SavedVoice:
-    """Keep a voice under a name that says which one it is. Raises InvalidVoice."""
+    """Save a voice under a name that no other voice has. Raises InvalidVoice."""
     card = {"colour": hex_colour(colour), "note": note.strip(), **details}
     return studio.library.save(checked_name(studio, name), voice, **card)
 
 
 def saved_line(saved: SavedVoice, told: str) -> str:
-    """That a voice is saved, as Markdown, with the way to use it."""
+    """The message that a voice is saved, as Markdown, with a link to use it."""
     link = use_link(f"#{saved.id}").replace("=#", "=%23")
     return f"**{saved.name}** {tell(told)} [{tell('Use in Speak')}]({link})"
 
 
 def checked_name(studio: Studio, name: str, own: str = "") -> str:
-    """A name that nothing else has; `own` is the id of the voice that has it already."""
+    """The name, if no other voice has it; `own` is the id of the voice that is renamed."""
     wanted = " ".join(name.split())
     if not wanted:
         raise InvalidVoice("Give the voice a name first.")
@@ -122,7 +122,7 @@ def hex_colour(colour: str | None) -> str:
 
 @contextmanager
 def told_to_programs() -> Iterator[None]:
-    """A refusal becomes Gradio's own kind of error, with its sentence."""
+    """Convert a TimbreError to gr.Error with the same message."""
     try:
         yield
     except TimbreError as error:

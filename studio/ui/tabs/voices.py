@@ -1,6 +1,6 @@
 """The voice library: search, play, edit, export, import, delete, restore.
 
-A deleted voice goes to the trash and can be restored. Folders are the library's business.
+A deleted voice goes to the trash and can be restored. The library handles folders.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class VoicesTab:
     ) -> tuple[str, str, Update]:
         """The cards, a summary, and the selection: cleared if it is not listed.
 
-        Otherwise it is not touched, since it may have changed meanwhile.
+        Otherwise the selection is not sent, since it may have changed meanwhile.
         """
         starred = favourites or []
         found = [
@@ -322,7 +322,7 @@ class Found(NamedTuple):
     summary: gr.Markdown
     receive: gr.UploadButton
     again: gr.Button
-    waiting: gr.State  # the file that is here already
+    waiting: gr.State  # the file that was uploaded
     undo: gr.Button
     ticket: gr.State
     status: gr.Markdown
@@ -341,7 +341,7 @@ class Card(NamedTuple):
 class Actions(NamedTuple):
     change: gr.Button
     delete: gr.Button
-    used: gr.Button  # deletes it all the same
+    used: gr.Button  # deletes a voice in use
     phrase: gr.Textbox
     listen: gr.Button
 

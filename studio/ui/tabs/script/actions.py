@@ -15,7 +15,7 @@ from studio.scripts.store import OpenScript, ScriptStore
 from studio.ui.tabs.script.left_out import places_of
 from studio.ui.tabs.script.view import PAGE, View
 
-Press: TypeAlias = dict[str, Any]  # the detail that script.js sends
+Press: TypeAlias = dict[str, Any]  # the detail that static/script/board.js sends
 LOOKING = ("turn", "show", "find", "stop", "dismiss", "search", "voices")  # no line is changed
 NEW_LINE = "Write here what is said."
 
@@ -28,7 +28,7 @@ class ScriptActions:
         self._playback = playback
 
     def done(self, opened: OpenScript, view: View, press: Press) -> tuple[OpenScript, View]:
-        """What was press for, done."""
+        """Carry out the action of a press; returns the script and the view after it."""
         action, number = press.get("do"), opened.number
         if action == "turn":
             return opened, view.turned(_number(press.get("page")))
@@ -84,7 +84,7 @@ class ScriptActions:
         return self._store.edit(opened.number, works[action])
 
     def _cast_as(self, number: str, who: str, voice: str) -> OpenScript:
-        self._store.resolve(voice)  # a voice that is not there is refused
+        self._store.resolve(voice)  # refuses an unknown voice
 
         def recast(own: Project) -> Project:
             cast = own.casting.with_voice(who, voice) if who else own.casting.having(default=voice)
@@ -107,7 +107,7 @@ def _moved(script: Script, line: int, press: Press) -> Script:
 
 
 def _check_same(line: Line, was: object) -> None:
-    """Raises InvalidText where the line is no more what somebody began to change."""
+    """Raises InvalidText if the line has changed since its edit form was opened."""
     now = edits.shown(line)
     if isinstance(was, str) and was.strip() != now:
         raise InvalidText(

@@ -46,7 +46,7 @@ class ScriptEndpoint:
 
 @contextmanager
 def _fitting() -> Iterator[None]:
-    """What fits no field of a script becomes InvalidSetting, with its reason."""
+    """Convert a value that a script's field refuses to InvalidSetting, with the reason."""
     try:
         yield
     except ValidationError as error:

@@ -1,7 +1,7 @@
 """Event handlers of the Script tab: each changes the store and returns what to show.
 
 Unread text is read before any other action, so that no action loses it. `seen` is the text that the
-server sent last; where the text differs from it, somebody has typed.
+server sent last; where the text differs from it, the user has typed.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class ScriptTab:
     ) -> tuple[Update, tuple[Any, ...]]:
         """Save the reading settings; returns the lines and the fields as read.
 
-        `before`: the fields as they were; what is still so may have been changed by another tab.
+        `before`: the fields as they were; unchanged ones keep what another tab may have saved.
         """
         with warned():
             if number:
@@ -252,7 +252,7 @@ class ScriptTab:
         """The payloads that a play button asks for."""
         if press.get("do") == "voice":
             return self.playback.audition(number, str(press.get("who") or ""))
-        line = press["line"] if isinstance(press.get("line"), int) else -1  # there is none
+        line = press["line"] if isinstance(press.get("line"), int) else -1  # no line has this id
         if press.get("do") == "onward":
             return self.playback.speak(number, True, line)
         if press.get("do") == "redo":
@@ -277,7 +277,7 @@ class ScriptTab:
         had: tuple[str, str] | None = None,
         watch: bool = False,
     ) -> Shown:
-        """`had`: the text and the seen text of the page; what it has is not sent again."""
+        """`had`: the text and the seen text of the page; an unchanged text is not sent again."""
         number, text = opened.number, text_of(opened.script)
         told = gr.skip() if had == (text, text) else text
         mine = " ".join([*(each for each in mine.split() if each != number), number][-MOST_MINE:])
@@ -296,7 +296,7 @@ class ScriptTab:
         )
 
     def _looked(self, opened: OpenScript, view: View) -> Shown:
-        """The same script, seen otherwise; typed text stays as it is."""
+        """Another view of the same script; typed text stays as it is."""
         shown = Shown(*(gr.skip(),) * FIELDS)
         timer = gr.Timer(active=self.playback.busy(opened.number))
         cast, lines = self._cast(opened, view), self._lines(opened, view)

@@ -1,6 +1,6 @@
 """The board of a script: one page of lines with their status.
 
-Waveforms are measured once a sound. Knows no components.
+Measures the waveform of each sound once. Knows no components.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Script tab: dialogue or long text, rendered as one batch of lines and played in order.
 
-The layout and its wires are here; what they do is `ScriptTab`. Whatever a press changes comes
-back in one answer, so that text, voices and lines never disagree.
+Holds the layout and the events; the handlers are in `ScriptTab`. All changes of a press return in
+one response, so that text, voices and lines never disagree.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ IMPORT = f"""
 """
 BOARD_EVENTS = ("act", "play", "arrive", "back")
 REFUSALS = (BROKEN, LENGTHLESS, TOO_LARGE, BUSY, NO_SPACE, TOO_SLOW)  # of an upload
-# Not queued: for events that are never refused.
+# Not queued: for events that must never be refused.
 BARE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 
 
@@ -130,8 +130,8 @@ def _hidden() -> Hidden:
 
 
 def _unseen(name: str) -> gr.Textbox:
-    """In the page, where every press finds it at once; a hidden one would come into view again
-    with its tab."""
+    """An invisible field that stays in the page: Gradio would show a hidden one again with its
+    tab."""
     return gr.Textbox("", elem_id=name, elem_classes="timbre-unseen")
 
 
@@ -239,7 +239,9 @@ def _changes(
     moments = [getattr(each, _moment(each)) for each in manner]
     read = [*looks, hidden.manner, *manner]
     saved = [area.lines, hidden.manner]
-    gr.on(moments, tab.manner, read, saved, trigger_mode="always_last", **QUIET)  # none is lost
+    gr.on(
+        moments, tab.manner, read, saved, trigger_mode="always_last", **QUIET
+    )  # no change is lost
     area.lines.back(tab.back, typed, shown, **QUIET)
 
 

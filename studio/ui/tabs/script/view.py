@@ -1,7 +1,7 @@
 """The lines and the cast of a script as HTML, in items that the page updates one by one.
 
-Everything a person wrote is escaped. Knows no components and no engine; what a button asks for
-stands in its data attributes, and script.js tells it.
+All text of users is escaped. Knows no components and no engine. A button's data attributes name its
+action; static/script/board.js sends them.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def row(own: Row, speakers: Sequence[str]) -> Item:
     line, number = own.line, own.line.id
     titled = (
         own.chapter != "" and own.chapter == line.text
-    )  # the title is spoken, so it stands there already
+    )  # a spoken title is shown as the line's text
     heading = f'<h4 class="chapter">{escape(own.chapter)}</h4>' * (own.chapter != "" and not titled)
     text = f"<p>{escape(shown(line)) or both('(silence)')}</p>"
     error = f'<em role="alert">{escape(tell(own.error))}</em>' if own.error else ""
@@ -321,7 +321,7 @@ def _grip(own: Row) -> str:
 
 
 def _takes(own: Row) -> str:
-    """The list of takes; script.js shows and hides it."""
+    """The list of takes; board.js shows and hides it."""
     if not own.takes:
         return ""
     rows = "".join(_take(number, each) for number, each in enumerate(own.takes, 1))
