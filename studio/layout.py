@@ -15,9 +15,9 @@ PREFIX: Final = "TIMBRE_"  # of environment variables
 def data_folder() -> Path:
     """The folder of voices, takes and scripts: `data` in a checkout that has one already, else the
     system's folder for a user's data, which outlives the program."""
-    own = ROOT / "data"
-    if not INSTALLED and own.is_dir():
-        return own
+    folder = ROOT / "data"
+    if not INSTALLED and folder.is_dir():
+        return folder
     from platformdirs import user_data_path
 
     return user_data_path("timbre", appauthor=False)

@@ -83,8 +83,8 @@ class Retention:
         """Remove what guests made before their days, also where none are served any more."""
         folder = guests_folder(self.settings.data)
         if folder.is_dir():
-            own = self.takes if self.takes and self.settings.guests else Takes(folder / "takes")
-            tidy(folder, own, self.settings.guest_days)
+            takes = self.takes if self.takes and self.settings.guests else Takes(folder / "takes")
+            tidy(folder, takes, self.settings.guest_days)
 
 
 def tidy(guests: Path, takes: Takes, days: float) -> int:

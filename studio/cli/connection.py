@@ -51,8 +51,8 @@ class Connection:
             return self.not_timbre(status)
 
     def not_timbre(self, status: int) -> ServerError:
-        said = f"{self.base} answers {status}, and not as a Timbre server does."
-        return ServerError(f"{said} Check --server.")
+        message = f"{self.base} answers {status}, and not as a Timbre server does."
+        return ServerError(f"{message} Check --server.")
 
     def interrupted(self) -> ServerError:
         return ServerError(f"{self.base} broke off in the middle. Try again.")

@@ -31,15 +31,15 @@ def describe_speed(speed: float | None) -> str:
 
 def list_abilities(capabilities: Mapping[str, Capabilities]) -> Iterator[str]:
     """What each checkpoint is and can do."""
-    for name, own in capabilities.items():
+    for name, item in capabilities.items():
         yield name
-        yield f"  can        {describe(own)}"
-        yield f"  size       {own.size}, speaker vectors of {own.width} numbers"
-        yield f"  speakers   {', '.join(own.speakers) or 'none'}"
-        yield f"  languages  {', '.join(('auto', *own.languages))}"
-        if own.styles:
-            yield f"  styles     {' '.join(own.styles)}"
-        for speaker, dialect in own.dialects.items():
+        yield f"  can        {describe(item)}"
+        yield f"  size       {item.size}, speaker vectors of {item.width} numbers"
+        yield f"  speakers   {', '.join(item.speakers) or 'none'}"
+        yield f"  languages  {', '.join(('auto', *item.languages))}"
+        if item.styles:
+            yield f"  styles     {' '.join(item.styles)}"
+        for speaker, dialect in item.dialects.items():
             yield f"  dialect    {speaker} speaks {dialect.replace('_', ' ')}"
 
 

@@ -47,41 +47,41 @@ def _signals(stop: threading.Event) -> Iterator[None]:
 @contextmanager
 def running(context: AppContext, engines: Engines = Engines()) -> Iterator[None]:  # noqa: B008
     """A cluster that serves. At the end its applications are drained and removed."""
-    own = context.settings
+    settings = context.settings
     serving.listen(
-        own.host, own.port
+        settings.host, settings.port
     ).close()  # a taken address is reported before anything is started
     context.tell.line("Starting Ray …")
-    joined, dashboard = connect(own.cluster.address)
+    joined, dashboard = connect(settings.cluster.address)
     try:
         ray_serve.start(
             proxy_location="EveryNode",
             http_options={
-                "host": own.host,
-                "port": own.port,
+                "host": settings.host,
+                "port": settings.port,
                 "keep_alive_timeout_s": serving.KEPT,
             },
             logging_config=LOGGING,
         )
-        context.tell.line(f"Loading {own.cluster.replicas} × {', '.join(context.models())} …")
-        applications = build(_linked(own, dashboard), engines)
+        context.tell.line(f"Loading {settings.cluster.replicas} × {', '.join(context.models())} …")
+        applications = build(_linked(settings, dashboard), engines)
         for name, application in applications.items():
             ray_serve.run(application, name=name, route_prefix=PREFIXES[name])
         yield
     finally:
         for name in reversed(PREFIXES):
             ray_serve.delete(name)
-        shared_rates.forget(own.api)
+        shared_rates.forget(settings.api)
         if not joined:
             ray_serve.shutdown()
         ray.shutdown()
 
 
-def _linked(own: StudioSettings, dashboard: str) -> StudioSettings:
-    if own.cluster.dashboard or not dashboard:
-        return own
-    cluster = own.cluster.model_copy(update={"dashboard": dashboard})
-    return own.model_copy(update={"cluster": cluster})
+def _linked(settings: StudioSettings, dashboard: str) -> StudioSettings:
+    if settings.cluster.dashboard or not dashboard:
+        return settings
+    cluster = settings.cluster.model_copy(update={"dashboard": dashboard})
+    return settings.model_copy(update={"cluster": cluster})
 
 
 def connect(address: str) -> tuple[bool, str]:

@@ -182,13 +182,13 @@ class Imports:
             return process
 
 
-def _answer(process: subprocess.Popen[bytes], asked: Sequence[str]) -> tuple[bytes, bytes]:
+def _answer(process: subprocess.Popen[bytes], command: Sequence[str]) -> tuple[bytes, bytes]:
     """The first line and the rest of its output, cut off above the bound."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         with suppress(OSError), process.stdin as sent:  # it may have ended
-            sent.write("\n".join(asked).encode())
+            sent.write("\n".join(command).encode())
         with process.stdout as out:
             head = out.readline(MOST_HEAD)
             body = out.read(MOST_RESULT + 1)
@@ -236,7 +236,7 @@ def _refusal(key: object, values: object) -> Message:
     """A reader's message, if its values are short plain text."""
     if not isinstance(key, str) or not isinstance(values, dict):
         return Message(DAMAGED)
-    plain = all(isinstance(own, int | float | str) for own in values.values())
+    plain = all(isinstance(each, int | float | str) for each in values.values())
     names = {match[1] for match in _NAME.finditer(key)}
     rest = _NAME.sub("", key)
     if not plain or not names <= values.keys() or "{" in rest or "}" in rest:

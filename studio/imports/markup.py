@@ -55,7 +55,7 @@ class Tag(NamedTuple):
         for count, match in enumerate(_ATTRIBUTE.finditer(self.attributes)):
             if count >= MOST_ATTRIBUTES:
                 break
-            value = next((own for own in match.groups()[1:] if own is not None), "")
+            value = next((group for group in match.groups()[1:] if group is not None), "")
             name = match[1][:LONGEST_VALUE]
             found.setdefault(name, unescaped(value[:LONGEST_VALUE]))
             found.setdefault(name.rpartition(":")[2], found[name])

@@ -105,7 +105,7 @@ class ProjectUploads:
         """Delete files not imported in time; the disk must have space for the file twice."""
         self._folder.mkdir(parents=True, exist_ok=True)
         oldest = sorted(self._whole, key=self._whole.__getitem__)
-        late = [own for own in oldest if time.monotonic() - self._whole[own] > KEPT]
+        late = [each for each in oldest if time.monotonic() - self._whole[each] > KEPT]
         for token in dict.fromkeys([*late, *oldest[: max(0, len(oldest) - WAITING + 1)]]):
             self._whole.pop(token, None)
             (self._folder / f"{token}{SUFFIX}").unlink(missing_ok=True)

@@ -96,18 +96,18 @@ def _alternating(
 ) -> dict[str, Sex]:
     """A sex for everybody: who is not known has the other one than the speaker before, and at the
     beginning than the speaker after."""
-    told = [known.get(who) or cast.get(who) for who in speakers]
-    place, sex = next(((place, sex) for place, sex in enumerate(told) if sex), (0, "female"))
+    sexes = [known.get(who) or cast.get(who) for who in speakers]
+    place, sex = next(((place, sex) for place, sex in enumerate(sexes) if sex), (0, "female"))
     before: Sex = sex if place % 2 else _OTHER[sex]
     found: dict[str, Sex] = {}
-    for who, own in zip(speakers, told, strict=True):
-        before = found[who] = own or _OTHER[before]
+    for who, sex_of in zip(speakers, sexes, strict=True):
+        before = found[who] = sex_of or _OTHER[before]
     return found
 
 
 def _described_sex(note: str) -> Sex | None:
     """The sex of a voice by its description."""
-    found = {"male" if own[1] else "female" for own in _SEX.finditer(note)}
+    found = {"male" if each[1] else "female" for each in _SEX.finditer(note)}
     return ("male" if "male" in found else "female") if len(found) == 1 else None
 
 

@@ -125,7 +125,7 @@ def _match_equal(old: Sequence[Line], new: Sequence[Line]) -> list[int | None]:
     for place in range(start, len(old) - end):
         places[before[place]].append(place)
     middle = [
-        places[said].popleft() if places[said] else None for said in after[start : len(new) - end]
+        places[line].popleft() if places[line] else None for line in after[start : len(new) - end]
     ]
     return [*range(start), *middle, *range(len(old) - end, len(old))]
 

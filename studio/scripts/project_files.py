@@ -39,7 +39,7 @@ def export_project(
 
 def _keys(project: Project, jobs: Sequence[Job], sounds: LineAudio) -> Iterator[str]:
     """Keys of audio: of all lines, then of earlier takes."""
-    takes = [take.key for own in project.takes.values() for take in own]
+    takes = [take.key for each in project.takes.values() for take in each]
     own = [key for job in jobs for key in (job.key, job.natural)]
     for key in dict.fromkeys([*own, *takes]):
         if key and key in sounds:

@@ -278,11 +278,13 @@ class Projects:
 
 
 def _card(path: Path) -> Card:
-    own = _read(path)
-    lines = len(own.script.lines)
-    voices = frozenset(own.casting.voices_of(own.script.speakers).values())
-    listed = ProjectSummary(path.parent.name, own.title, lines, own.created, own.changed, voices)
-    return listed, own.deleted
+    project = _read(path)
+    lines = len(project.script.lines)
+    voices = frozenset(project.casting.voices_of(project.script.speakers).values())
+    listed = ProjectSummary(
+        path.parent.name, project.title, lines, project.created, project.changed, voices
+    )
+    return listed, project.deleted
 
 
 def _read(path: Path) -> Project:

@@ -107,7 +107,7 @@ def _sexes_by_pronouns(script: Script, speakers: list[str]) -> dict[str, Sex]:
             if speaker and pronoun:
                 votes[speaker][PRONOUNS[pronoun[0].casefold()]] += 1
     return {
-        speaker: "female" if own["female"] > own["male"] else "male"
-        for speaker, own in votes.items()
-        if own["female"] != own["male"]
+        speaker: "female" if each["female"] > each["male"] else "male"
+        for speaker, each in votes.items()
+        if each["female"] != each["male"]
     }

@@ -34,15 +34,17 @@ class Usage:
         return bool(self.scripts or self.takes)
 
 
-def usage_of(own: SavedVoice, scripts: ScriptStore, takes: Takes) -> Usage:
+def usage_of(voice: SavedVoice, scripts: ScriptStore, takes: Takes) -> Usage:
     """Takes and scripts that are not deleted and hold this voice, alone or in a blend."""
     key = scripts.choices().key
     titles = [
-        each.title for each in scripts.summaries() if any(_holds(key(v), own) for v in each.voices)
+        each.title
+        for each in scripts.summaries()
+        if any(_holds(key(v), voice) for v in each.voices)
     ]
-    return Usage(tuple(titles), sum(_holds(take.voice_key, own) for take in takes.search()))
+    return Usage(tuple(titles), sum(_holds(take.voice_key, voice) for take in takes.search()))
 
 
-def _holds(key: str, own: SavedVoice) -> bool:
+def _holds(key: str, voice: SavedVoice) -> bool:
     """`#ada`, or `#ada(2)+ryan(1)`."""
-    return f"#{own.id}" in {part.partition("(")[0] for part in key.split("+")}
+    return f"#{voice.id}" in {part.partition("(")[0] for part in key.split("+")}

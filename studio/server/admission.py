@@ -35,11 +35,11 @@ class PageRate:
                 self._rates.take({"address": address})
             except ApiError as error:
                 wait = error.retry_after or 1
-                said = Message(
+                message = Message(
                     "Too many requests came from your address. Try again in {seconds} s.",
                     seconds=wait,
                 )
-                raise TooMany(said, wait) from error
+                raise TooMany(message, wait) from error
         return lambda stream: None
 
 

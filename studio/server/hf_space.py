@@ -20,17 +20,17 @@ def defaults(environment: Mapping[str, str]) -> dict[str, Any]:
         return {}
     from studio.server.middleware.headers import SPACES
 
-    own: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "host": "0.0.0.0",
         "guests": True,
         "frame_ancestors": SPACES,
         "proxies": PROXIES,
     }
     if name := environment.get("SPACE_HOST"):
-        own["hosts"] = (name,)
+        defaults["hosts"] = (name,)
     if os.access(BUCKET, os.W_OK):
-        own["data"] = BUCKET / "timbre"
-    return own
+        defaults["data"] = BUCKET / "timbre"
+    return defaults
 
 
 def is_zero(environment: Mapping[str, str]) -> bool:

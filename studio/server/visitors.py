@@ -112,11 +112,11 @@ class Share:
             counted = [self._streams.setdefault(who, WeakSet()) for who in bounds]
             for streams, (who, most) in zip(counted, bounds.items(), strict=True):
                 if who not in NOBODY and _open(streams) >= most:
-                    said = Message(
+                    message = Message(
                         "Only {most} of your requests can be here at a time. Let one finish.",
                         most=most,
                     )
-                    raise TooMany(said, PATIENCE)
+                    raise TooMany(message, PATIENCE)
 
         def count(stream: SpeechStream) -> None:
             for streams in counted:
@@ -126,7 +126,7 @@ class Share:
 
     def _forget(self) -> None:
         if len(self._streams) > FORGET:
-            self._streams = {who: own for who, own in self._streams.items() if _open(own)}
+            self._streams = {who: each for who, each in self._streams.items() if _open(each)}
 
 
 def _open(streams: WeakSet[SpeechStream]) -> int:

@@ -87,7 +87,8 @@ class EventTransport:
             voice=take.about.voice,
             text=beginning(take.about.text),
             parts=[
-                (own.start, own.voice, beginning(own.text)) for own in take.about.parts()[-PARTS:]
+                (part.start, part.voice, beginning(part.text))
+                for part in take.about.parts()[-PARTS:]
             ],
             made=take.made,
             first_ms=None if take.first is None else round(1000 * (take.first - take.opened)),
@@ -131,10 +132,10 @@ def ending(take: LiveTake) -> Ended:
     """How a take has ended, with a message for the user."""
     end = take.end
     error = end.error if end else None
-    said = error.message if isinstance(error, TimbreError) else UNEXPECTED if error else ""
+    message = error.message if isinstance(error, TimbreError) else UNEXPECTED if error else ""
     reason = "error" if end is None or take.failure else end.reason
     return Ended(
-        reason=reason, message=take.failure or said, seed=end.seed if end else None, take=None
+        reason=reason, message=take.failure or message, seed=end.seed if end else None, take=None
     )
 
 

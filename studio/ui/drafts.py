@@ -24,10 +24,10 @@ QUIET: Final[dict[str, Any]] = {
 
 def browser_id() -> gr.Textbox:
     """Filled when the page opens with an id that this browser keeps; empty until then."""
-    own = gr.Textbox("", elem_classes="timbre-unseen", max_length=64)
+    field = gr.Textbox("", elem_classes="timbre-unseen", max_length=64)
     if load := page_load():
-        gr.on([load], None, None, own, js=on_event(SCRIPT, "browserId"), **QUIET)
-    return own
+        gr.on([load], None, None, field, js=on_event(SCRIPT, "browserId"), **QUIET)
+    return field
 
 
 def back() -> Trigger:

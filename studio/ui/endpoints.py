@@ -55,7 +55,7 @@ class Endpoints:
                 predictor_top_k=predictor_top_k,
                 predictor_top_p=predictor_top_p,
             )
-            asked = SpeechForm(
+            form = SpeechForm(
                 text or "",
                 voice or "",
                 language or "auto",
@@ -64,7 +64,7 @@ class Endpoints:
                 sampling,
                 longest,
             )
-            pcm = await self._whole(asked)
+            pcm = await self._whole(form)
         with tempfile.TemporaryDirectory() as folder:
             yield str(save_sound(Path(folder) / f"take.{format or 'wav'}", pcm))
 
@@ -86,10 +86,10 @@ class Endpoints:
     def voices(self) -> list[dict[str, str]]:
         """The available voices."""
         found = self._studio.choices().list()
-        return [{"name": own.name, "kind": own.kind, "note": own.note} for own in found]
+        return [{"name": voice.name, "kind": voice.kind, "note": voice.note} for voice in found]
 
-    async def _whole(self, asked: SpeechForm) -> Pcm:
-        request = asked.request(self._studio.choices(), live=False)
+    async def _whole(self, form: SpeechForm) -> Pcm:
+        request = form.request(self._studio.choices(), live=False)
         async with self._studio.engine.submit(request) as stream:
             parts = [chunk.pcm async for chunk in stream]
         return np.concatenate(parts) if parts else np.zeros(0, np.int16)

@@ -44,7 +44,7 @@ class Entry:
     get: str = ""  # the smallest published model with the ability
 
 
-def _any(own: Capabilities) -> bool:
+def _any(capabilities: Capabilities) -> bool:
     return True
 
 
@@ -53,21 +53,21 @@ ENTRIES = (
     Entry(
         "clone",
         "Clone",
-        lambda own: own.clone,
+        lambda capabilities: capabilities.clone,
         "Cloning needs a Base model.",
         f"{_PUBLISHED}0.6B-Base",
     ),
     Entry(
         "design",
         "Design",
-        lambda own: own.design,
+        lambda capabilities: capabilities.design,
         "Designing a voice needs a VoiceDesign model.",
         f"{_PUBLISHED}1.7B-VoiceDesign",
     ),
     Entry(
         "blend",
         "Blend",
-        lambda own: own.preset or own.clone,
+        lambda capabilities: capabilities.preset or capabilities.clone,
         "Blending needs a model with preset voices, or one that clones.",
         f"{_PUBLISHED}0.6B-CustomVoice",
     ),
@@ -103,7 +103,9 @@ def build_shell(studio: Studio) -> Any:
 
 def present() -> Iterable[Entry]:
     """The tabs whose modules exist."""
-    return (own for own in ENTRIES if importlib.util.find_spec(f"{__package__}.tabs.{own.name}"))
+    return (
+        entry for entry in ENTRIES if importlib.util.find_spec(f"{__package__}.tabs.{entry.name}")
+    )
 
 
 def reason(entry: Entry, capabilities: Iterable[Capabilities]) -> str:
@@ -142,12 +144,12 @@ def _offer(entry: Entry, studio: Studio) -> Sequence[Any]:
     stop.click(models.stop, None, None, **QUIET)
 
     async def add(page: gr.Request) -> AsyncIterator[tuple[str, Any]]:
-        async for said, _, offered in models.add(entry.get, page):
-            yield said, offered
+        async for status, _, offered in models.add(entry.get, page):
+            yield status, offered
 
     async def replace(page: gr.Request) -> AsyncIterator[tuple[str, Any]]:
-        async for said, _, offered in models.replace(entry.get, page):
-            yield said, offered
+        async for status, _, offered in models.replace(entry.get, page):
+            yield status, offered
 
     return [
         button.click(bring, None, [status, instead], trigger_mode="once", **QUIET)
@@ -156,8 +158,8 @@ def _offer(entry: Entry, studio: Studio) -> Sequence[Any]:
 
 
 def _note(entry: Entry) -> str:
-    said = f"<strong>{both('Needs another model')}</strong><p>{both(entry.missing)}</p>"
-    return f'<div class="timbre-empty">{said}</div>'
+    header = f"<strong>{both('Needs another model')}</strong><p>{both(entry.missing)}</p>"
+    return f'<div class="timbre-empty">{header}</div>'
 
 
 def _looking(last: int) -> Callable[[gr.SelectData], gr.Timer]:
@@ -171,7 +173,7 @@ def _looking(last: int) -> Callable[[gr.SelectData], gr.Timer]:
 
 def _endpoints(studio: Studio) -> None:
     """Add `/stream`, `/voices` and `/check`; `/speak` is with the fields that it shares."""
-    own = Endpoints(studio)
-    api(own.stream, api_name="stream", concurrency_limit=None)
-    api(own.voices, api_name="voices", concurrency_limit=None)
+    endpoints = Endpoints(studio)
+    api(endpoints.stream, api_name="stream", concurrency_limit=None)
+    api(endpoints.voices, api_name="voices", concurrency_limit=None)
     check.endpoint()

@@ -82,5 +82,5 @@ def _item(number: int, card: Card) -> str:
     wave = wave_of(card.pcm) if card.pcm is not None and len(card.pcm) else ()
     label = f'data-sound="{number}" aria-label="{escape(tell("Play"))}: {escape(tell(card.name))}"'
     button = f'<button type="button" {label} {"" if wave else "disabled"}>{ICONS}</button>'
-    said = f"<div><strong>{both(card.name)}</strong><small>{card.told}</small></div>"
-    return f"<li>{button}{said}{picture(wave)}</li>"
+    header = f"<div><strong>{both(card.name)}</strong><small>{card.told}</small></div>"
+    return f"<li>{button}{header}{picture(wave)}</li>"

@@ -90,8 +90,8 @@ class SpeechForm:
         follows = self._follows(choices)
         parts: list[Part] = []
         for piece in pieces:
-            told = [self.instruct.strip(), *piece.cues] if follows else [self.instruct]
-            instruct = ", ".join(filter(None, told))
+            instructions = [self.instruct.strip(), *piece.cues] if follows else [self.instruct]
+            instruct = ", ".join(filter(None, instructions))
             own = replace(self, text=piece.text, instruct=instruct, seed=seed)
             parts.append((own.request(choices) if piece.text else None, piece.pause))
         return JoinedStream(engine, parts)

@@ -47,9 +47,9 @@ def card(take: Take, wave: Wave, *buttons: tuple[str, str]) -> str:
         for name, value in _facts(take).items()
     )
     heard = "" if take.deleted else _hear(take) + picture(wave)
-    said = f"<header>{heard}<p>{escape(beginning(take.text))}</p></header>"
+    header = f"<header>{heard}<p>{escape(beginning(take.text))}</p></header>"
     below = _gone(take) if take.deleted else _downloads(take) + _buttons(take, buttons)
-    return f'<div class="timbre-take">{said}<dl>{facts}</dl>{below}</div>'
+    return f'<div class="timbre-take">{header}<dl>{facts}</dl>{below}</div>'
 
 
 def rows(takes: Iterable[tuple[Take, Wave]], chosen: bool = False) -> str:
@@ -76,10 +76,10 @@ def chooser(takes: Sequence[tuple[Take, Wave]], deleted: bool) -> str:
 
 
 def _row(take: Take, wave: Wave) -> str:
-    told = f"{take.voice or 'default'} · {take.seconds:.1f} s · {_when(take.created)}"
+    facts = f"{take.voice or 'default'} · {take.seconds:.1f} s · {_when(take.created)}"
     star = '<b class="star">★</b> ' if take.starred else ""
     star += f"<em>{both(STOPPED)}</em> " if take.stopped else ""
-    shown = f"<span>{star}{escape(beginning(take.text))}</span><small>{escape(told)}</small>"
+    shown = f"<span>{star}{escape(beginning(take.text))}</span><small>{escape(facts)}</small>"
     heard = "" if take.deleted else _hear(take)
     others = "" if take.deleted else _button(take, "compare", both("Compare"))
     return heard + picture(wave) + _button(take, "pick", shown) + others
@@ -129,9 +129,9 @@ def _buttons(take: Take, more: Iterable[tuple[str, str]]) -> str:
 
 
 def _gone(take: Take) -> str:
-    told, way_back = (DROPPED, KEEP) if take.stopped else ("Deleted.", "Restore")
+    note, way_back = (DROPPED, KEEP) if take.stopped else ("Deleted.", "Restore")
     back = _button(take, "restore", both(way_back))
-    return f'<div class="does"><em>{both(told)}</em>{back}</div>'
+    return f'<div class="does"><em>{both(note)}</em>{back}</div>'
 
 
 def _button(take: Take, what: str, shown: str) -> str:

@@ -30,7 +30,7 @@ STYLE = (Path(__file__).parent / "studio.css").read_text(encoding="utf-8")
 
 def theme() -> gr.themes.Base:
     """Gradio's base theme with the studio's colours and without shadows."""
-    own = gr.themes.Base(
+    base = gr.themes.Base(
         primary_hue=PINE,
         secondary_hue=PINE,
         neutral_hue=gr.themes.colors.stone,
@@ -38,7 +38,7 @@ def theme() -> gr.themes.Base:
         font=FONT,
         font_mono=MONO,
     )
-    return own.set(
+    return base.set(
         body_background_fill="*neutral_50",
         body_background_fill_dark="#161514",
         background_fill_primary_dark="#1e1d1b",

@@ -57,7 +57,7 @@ class VoiceCard:
 
 def cards(voices: Iterable[VoiceCard], favourites: Collection[str]) -> str:
     """A card for each voice, in the given order."""
-    shown = "".join(_card(own, own.key in favourites) for own in voices)
+    shown = "".join(_card(voice, voice.key in favourites) for voice in voices)
     return f'<ul class="timbre-voices">{shown}</ul>' if shown else ""
 
 
@@ -65,36 +65,38 @@ def use_link(key: str) -> str:
     return f"{USE}{key}"
 
 
-def _card(own: VoiceCard, starred: bool) -> str:
-    told = "".join(f"<i>{escape(tag)}</i>" for tag in own.tags)
-    note = both(own.note) if own.kind == "preset" else escape(own.note)
-    line = f"<p>{note or '&nbsp;'}</p>" if own.here else f"<p>{both('Needs another model')}</p>"
-    star = _button(own, "star", tell("Remove star" if starred else "Star"), "★" if starred else "☆")
+def _card(card: VoiceCard, starred: bool) -> str:
+    tags = "".join(f"<i>{escape(tag)}</i>" for tag in card.tags)
+    note = both(card.note) if card.kind == "preset" else escape(card.note)
+    line = f"<p>{note or '&nbsp;'}</p>" if card.here else f"<p>{both('Needs another model')}</p>"
+    star = _button(
+        card, "star", tell("Remove star" if starred else "Star"), "★" if starred else "☆"
+    )
     return (
-        f'<li style="--own: {escape(own.colour or _colour(own.key))}">'
-        f"{_button(own, 'hear', tell('Listen'), PLAY) if own.here else '<b></b>'}"
-        f"<div><strong>{escape(own.name)}</strong><small>{both(KINDS[own.kind])}{told}</small>"
-        f"{line}<p class='uses'>{_use(own)}{_change(own)}</p></div>"
+        f'<li style="--own: {escape(card.colour or _colour(card.key))}">'
+        f"{_button(card, 'hear', tell('Listen'), PLAY) if card.here else '<b></b>'}"
+        f"<div><strong>{escape(card.name)}</strong><small>{both(KINDS[card.kind])}{tags}</small>"
+        f"{line}<p class='uses'>{_use(card)}{_change(card)}</p></div>"
         f"{star}</li>"
     )
 
 
-def _use(own: VoiceCard) -> str:
-    return f'<a href="{escape(use_link(own.key))}">{both("Use in Speak")}</a>' if own.here else ""
+def _use(card: VoiceCard) -> str:
+    return f'<a href="{escape(use_link(card.key))}">{both("Use in Speak")}</a>' if card.here else ""
 
 
-def _change(own: VoiceCard) -> str:
-    if own.kind == "preset":
+def _change(card: VoiceCard) -> str:
+    if card.kind == "preset":
         return ""
-    told = f'data-do="edit" data-voice="{escape(own.key)}"'
-    return f'<button type="button" {told}>{both("Edit")}</button>'
+    attributes = f'data-do="edit" data-voice="{escape(card.key)}"'
+    return f'<button type="button" {attributes}>{both("Edit")}</button>'
 
 
-def _button(own: VoiceCard, what: str, label: str, shown: str) -> str:
-    said = escape(f"{label}: {own.name}")
+def _button(card: VoiceCard, what: str, label: str, shown: str) -> str:
+    full_label = escape(f"{label}: {card.name}")
     return (
-        f'<button type="button" class="{what}" data-do="{what}" data-voice="{escape(own.key)}"'
-        f' title="{said}" aria-label="{said}">{shown}</button>'
+        f'<button type="button" class="{what}" data-do="{what}" data-voice="{escape(card.key)}"'
+        f' title="{full_label}" aria-label="{full_label}">{shown}</button>'
     )
 
 

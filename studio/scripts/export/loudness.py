@@ -73,8 +73,8 @@ def loudness_gains(
     for span in timeline.heard:
         spans[span.line.speaker].append(span)
     decibels: dict[str, float] = {}
-    for speaker, own in spans.items():
-        alone = _sample_of(Timeline(tuple(own), ()), _OF_SPEAKER)
+    for speaker, each in spans.items():
+        alone = _sample_of(Timeline(tuple(each), ()), _OF_SPEAKER)
         decibels |= _corrected(alone, sounds, wanted, {speaker: 0.0})
     return _factors(_corrected(_sample_of(timeline, _OF_WHOLE), sounds, wanted, decibels))
 

@@ -46,8 +46,8 @@ def export(
     if opened.sounds is None:
         raise RequestError("There is nothing to export yet. Write a text and press Speak.")
     form = AudioFormat(options.kind, options.rate, options.bitrate)
-    own = folder / secrets.token_hex(16)
-    own.mkdir(parents=True)
+    target = folder / secrets.token_hex(16)
+    target.mkdir(parents=True)
     timeline = build_timeline(opened.script, opened.jobs, opened.sounds)
     title = opened.project.title
     name = safe_name(title)
@@ -66,17 +66,17 @@ def export(
         form=form, tags=tags, gains=gains, partial=options.partial, on_progress=on_progress
     )
     if options.by_line:
-        path = own / f"{name}.zip"
+        path = target / f"{name}.zip"
         return [export_lines(path, timeline, opened.sounds, texts=texts, **common)]
-    path = own / f"{name}.{form.kind}"
-    return [export_file(path, timeline, opened.sounds, **common), *_written(own, texts)]
+    path = target / f"{name}.{form.kind}"
+    return [export_file(path, timeline, opened.sounds, **common), *_written(target, texts)]
 
 
 def save_project(store: ScriptStore, number: str, folder: Path) -> Path:
     """Write the project file into a new folder under `folder`."""
-    own = folder / secrets.token_hex(16)
-    own.mkdir(parents=True)
-    return store.save_project(number, own, safe_name(store.open(number).project.title))
+    target = folder / secrets.token_hex(16)
+    target.mkdir(parents=True)
+    return store.save_project(number, target, safe_name(store.open(number).project.title))
 
 
 def safe_name(title: str) -> str:

@@ -112,7 +112,7 @@ class BatchSynthesis:
 
     def failures(self) -> dict[str, str]:
         """Errors by key."""
-        return {key: own.error for key, own in self._tracks.items() if own.status == "failed"}
+        return {key: each.error for key, each in self._tracks.items() if each.status == "failed"}
 
     def __contains__(self, line: object) -> bool:
         return line in self._jobs

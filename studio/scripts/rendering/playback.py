@@ -73,8 +73,8 @@ class Listener:
 
     def parts(self) -> list[Part]:
         """Where lines begin, with speaker and text, for the player bar."""
-        said = ((start, self.lines.get(line)) for start, line in self.stream.marks[-MARKS:])
-        return [Part(start, *own) for start, own in said if own]
+        begun = ((start, self.lines.get(line)) for start, line in self.stream.marks[-MARKS:])
+        return [Part(start, *each) for start, each in begun if each]
 
 
 class ScriptPlayback:
@@ -98,14 +98,14 @@ class ScriptPlayback:
     def expect(self, number: str) -> None:
         """A user has pressed Speak: `busy` holds for a short while."""
         now = time.monotonic()
-        self._asked = {own: when for own, when in self._asked.items() if now - when < SOON}
+        self._asked = {each: when for each, when in self._asked.items() if now - when < SOON}
         self._asked[number] = now
 
     def busy(self, number: str) -> bool:
         """Whether lines of this script are being rendered or heard, or soon will be."""
-        asked = self._asked.get(number, -SOON)
+        pressed = self._asked.get(number, -SOON)
         spoken = self._renders.get(number) or self.listening(number)
-        return bool(spoken) or time.monotonic() - asked < SOON
+        return bool(spoken) or time.monotonic() - pressed < SOON
 
     def progress(self, number: str) -> Progress | None:
         """The progress of the whole script, while it is being rendered."""
@@ -113,23 +113,26 @@ class ScriptPlayback:
         return render.batch.progress() if render else None
 
     def listening(self, number: str) -> bool:
-        return any(own.ended is None for own in self._listeners.get(number, []))
+        return any(listener.ended is None for listener in self._listeners.get(number, []))
 
     def heard(self, number: str) -> dict[str, list[tuple[int, int]]]:
         """For each take that is played: the samples where its latest lines begin, and the lines."""
-        return {own.take: own.stream.marks[-MARKS:] for own in self._listeners.get(number, [])}
+        return {
+            listener.take: listener.stream.marks[-MARKS:]
+            for listener in self._listeners.get(number, [])
+        }
 
     def line_status(self, opened: OpenScript) -> StatusOf:
         """The status of each line, and why it has failed."""
-        batches = [own.batch for own in self._renders.get(opened.number, [])]
+        batches = [render.batch for render in self._renders.get(opened.number, [])]
         failures = self._failures.get(opened.number, {})
 
         def of(job: Job) -> tuple[Status, str]:
             assert opened.sounds is not None
             stands = status_of(job, opened.sounds)
-            for told in (each.status_of_key(job.key) for each in batches):
-                if told and stands == "waiting":
-                    return told
+            for status in (each.status_of_key(job.key) for each in batches):
+                if status and stands == "waiting":
+                    return status
             if stands == "waiting" and job.key in failures:
                 return "failed", failures[job.key]
             return stands, LOST if stands == "failed" else ""
@@ -194,15 +197,17 @@ class ScriptPlayback:
         """Play a sentence in a speaker's voice."""
 
         try:
-            own = (await asyncio.to_thread(self._store.look, number)).project
+            project = (await asyncio.to_thread(self._store.look, number)).project
         except TimbreError as error:
             yield refusal(error.message)
             return
-        key = own.casting.voice_of(who)
+        key = project.casting.voice_of(who)
 
         def phrase() -> SpeechRequest:
             voice = self._store.resolve(key)
-            return SpeechRequest(PHRASE, voice, own.delivery.language, seed=own.delivery.seed)
+            return SpeechRequest(
+                PHRASE, voice, project.delivery.language, seed=project.delivery.seed
+            )
 
         async for payload in self._live.speak(
             self._engine, phrase, self._store.choices().shown(key)
@@ -216,10 +221,10 @@ class ScriptPlayback:
 
     def stop_take(self, take: str) -> None:
         """Stop the rendering that a stopped player played, unless others listen to it."""
-        for listener in [each for own in self._listeners.values() for each in own]:
+        for listener in [each for listener in self._listeners.values() for each in listener]:
             if listener.take == take:
-                own = listener.ended is None  # whether its event still counts as a listener
-                if listener.render.listeners == own:
+                listening = listener.ended is None  # whether its event still counts as a listener
+                if listener.render.listeners == listening:
                     _stop(listener.render)
 
     def interrupted(self, opened: OpenScript) -> bool:
@@ -257,7 +262,11 @@ class ScriptPlayback:
 
     async def _heard(self, number: str, listener: Listener) -> AsyncIterator[Payload]:
         now = time.monotonic()
-        known = [own for own in self._listeners[number] if now - (own.ended or now) < HEARD]
+        known = [
+            listener
+            for listener in self._listeners[number]
+            if now - (listener.ended or now) < HEARD
+        ]
         self._listeners[number] = [*known, listener]
         try:
             about = About("", "", listener.parts)
@@ -334,7 +343,9 @@ class ScriptPlayback:
             self._store.end_rendering(number)
 
     def _bound_unattended(self) -> None:
-        renders = [each for own in self._renders.values() for each in own if not each.listeners]
+        renders = [
+            each for render in self._renders.values() for each in render if not each.listeners
+        ]
         for render in sorted(renders, key=lambda each: each.attended)[:-MOST_UNATTENDED]:
             render.batch.stop()
 
@@ -354,8 +365,8 @@ class ScriptPlayback:
         return opened.job(line) if opened.take(line) else self._ready(number, line).job(line)
 
     def _whole(self, number: str) -> Render | None:
-        running = (own for own in self._renders.get(number, []) if own.whole)
-        return next((own for own in running if not own.batch.over), None)
+        running = (render for render in self._renders.get(number, []) if render.whole)
+        return next((render for render in running if not render.batch.over), None)
 
 
 def _stop(render: Render) -> None:

@@ -104,7 +104,7 @@ def read_parts(
             texts.append(_GAP)
             between.append(part)
     paragraphs = _paragraphs(as_turns("\n\n".join(texts), speakers))
-    names = _names([own for own in paragraphs if own != [_GAP]], speakers)
+    names = _names([paragraph for paragraph in paragraphs if paragraph != [_GAP]], speakers)
     others = iter(between)
     for paragraph in paragraphs:
         single = len(paragraph) == 1 and not titled
@@ -167,8 +167,12 @@ def _names(paragraphs: list[list[str]], speakers: Collection[str]) -> set[str]:
             written.setdefault(name, match["name"])
             if match["name"][0].islower():
                 lowered.add(name)
-    lines = sum(len(own) for own in paragraphs if len(own) > 1 or not _heading(own[0], ()))
-    for name in [own for own in found if own not in known and not _may_be_name(own)]:
+    lines = sum(
+        len(paragraph)
+        for paragraph in paragraphs
+        if len(paragraph) > 1 or not _heading(paragraph[0], ())
+    )
+    for name in [each for each in found if each not in known and not _may_be_name(each)]:
         del found[name]
     if found.total() > 1 and found.total() * 2 >= lines and _is_cast(found, written):
         return known | {name for name, count in found.items() if name not in NOTES or count > 1}

@@ -110,8 +110,8 @@ class PageRoutes:
 
 def _length(scope: Scope) -> int:
     """What a request says of its body; 0 where it says nothing."""
-    told = Headers(scope=scope).get("content-length", "0")
-    return int(told) if told.isdecimal() else 0
+    length = Headers(scope=scope).get("content-length", "0")
+    return int(length) if length.isdecimal() else 0
 
 
 def _bounded(receive: Receive, limit: int) -> Receive:

@@ -44,8 +44,8 @@ class RequestGuard:
         embedded: bool = False,
     ) -> None:
         self._app, self._origins, self._embedded = app, origins, embedded
-        own = {"localhost", socket.gethostname(), f"{socket.gethostname()}.local"}
-        self._hosts = {name.casefold() for name in (*hosts, *own)}
+        names = {"localhost", socket.gethostname(), f"{socket.gethostname()}.local"}
+        self._hosts = {name.casefold() for name in (*hosts, *names)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):

@@ -43,14 +43,14 @@ def both(english: str, **values: object) -> str:
     chinese = CHINESE.get(english)
     if chinese is None:
         return _filled(english, values)
-    told = {"en": _filled(english, values), "zh": _filled(chinese, values)}
-    return "".join(f'<span lang="{tongue}">{text}</span>' for tongue, text in told.items())
+    by_language = {"en": _filled(english, values), "zh": _filled(chinese, values)}
+    return "".join(f'<span lang="{tongue}">{text}</span>' for tongue, text in by_language.items())
 
 
-def tell(said: str) -> str:
+def tell(message: str) -> str:
     """Translate to the language of the current request's browser; otherwise English."""
     wants_chinese = request_language().lower().startswith("zh")
-    return chinese(said) if wants_chinese else str(said)
+    return chinese(message) if wants_chinese else str(message)
 
 
 def warning(error: TimbreError) -> str:
@@ -58,14 +58,14 @@ def warning(error: TimbreError) -> str:
     return f"⚠️ {tell(error.message)}"
 
 
-def chinese(said: str) -> str:
+def chinese(message: str) -> str:
     """The Chinese of a message and of messages in its values; English if it is in no table."""
-    if not isinstance(said, Message):
-        return CHINESE.get(said, said)
-    text = CHINESE.get(said.key, said.key)
+    if not isinstance(message, Message):
+        return CHINESE.get(message, message)
+    text = CHINESE.get(message.key, message.key)
     values = {
         name: chinese(value) if isinstance(value, Message) else value
-        for name, value in said.values.items()
+        for name, value in message.values.items()
     }
     return text.format(**values) if values else text
 

@@ -56,7 +56,7 @@ class BlendTab:
 
     def speakers(self) -> tuple[str, ...]:
         """The models that take speaker embeddings."""
-        return self._studio.choices().models(lambda own: own.clone or own.preset)
+        return self._studio.choices().models(lambda delivery: delivery.clone or delivery.preset)
 
     def refresh(self, picked: list[str], model: str | None = None) -> tuple[Update, ...]:
         """The current models; voices, pad and formula where a selected voice is gone.
@@ -233,7 +233,7 @@ class BlendTab:
 
 
 def _listed(menu: Menu) -> list[tuple[str, str]]:
-    return [(own.name, own.written) for own in menu.voices]
+    return [(voice.name, voice.written) for voice in menu.voices]
 
 
 def _hint(menu: Menu) -> Any:

@@ -63,8 +63,8 @@ def program(path: str | None) -> dict[str, Any]:
         if not path:
             raise InvalidAudio("Send a sound.")
         verdict = judge(path)
-    said = f"{verdict.said} {verdict.advice}".strip()
-    return {"marked": verdict.marked, "score": round(verdict.score, 3), "said": said}
+    text = f"{verdict.said} {verdict.advice}".strip()
+    return {"marked": verdict.marked, "score": round(verdict.score, 3), "said": text}
 
 
 def _own_mark(studio: Studio) -> str:
@@ -75,6 +75,6 @@ def _own_mark(studio: Studio) -> str:
 
 def endpoint() -> None:
     """The endpoint `/check`; without the optional package it says what is missing."""
-    asked = gr.Audio(type="filepath", label="Sound", visible=False)
+    sound = gr.Audio(type="filepath", label="Sound", visible=False)
     answer = gr.JSON(label="Answer", visible=False)
-    gr.on([], program, asked, answer, api_name="check", **ONE)
+    gr.on([], program, sound, answer, api_name="check", **ONE)

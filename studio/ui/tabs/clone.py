@@ -126,7 +126,7 @@ class CloneTab:
         return models_now(self.cloners(), picked)
 
     def cloners(self) -> tuple[str, ...]:
-        return self._studio.choices().models(lambda own: own.clone)
+        return self._studio.choices().models(lambda each: each.clone)
 
     async def speak(
         self, path: str | None, transcript: str, agreed: bool, phrase: str, model: str = ""
@@ -248,8 +248,8 @@ def build(studio: Studio) -> None:
     on_show(tab.models, [model], [model])
     voice = [audio, transcript, agreed, model]
     triggers = [controls.speak.click, controls.phrase.submit]
-    asked = [audio, transcript, agreed, controls.phrase, model]
-    plays(player, triggers, tab.speak, asked)
+    inputs = [audio, transcript, agreed, controls.phrase, model]
+    plays(player, triggers, tab.speak, inputs)
     plays(player, [controls.cleaned.hear], tab.hear, [audio])
     form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
     if studio.trainings is not None:
@@ -276,7 +276,7 @@ def _left(path: str | None, transcript: str) -> str:
 
 def _endpoint(tab: CloneTab) -> None:
     """The endpoint `/clone`; the components describe its arguments and check the file."""
-    asked = [
+    sound = [
         gr.Textbox(label="Name", visible=False),
         gr.Audio(type="filepath", label="Recording", visible=False),
         gr.Textbox("", label="Transcript", visible=False),
@@ -284,7 +284,7 @@ def _endpoint(tab: CloneTab) -> None:
         gr.Textbox("", label="Model (empty: one that clones)", visible=False),
     ]
     answer = gr.Textbox(label="Id of the voice", visible=False)
-    gr.on([], tab.program, asked, answer, api_name="clone", concurrency_limit=None)
+    gr.on([], tab.program, sound, answer, api_name="clone", concurrency_limit=None)
 
 
 def _read_aloud() -> tuple[gr.Dropdown, gr.Button]:

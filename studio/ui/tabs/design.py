@@ -145,9 +145,9 @@ class DesignTab:
         """Play one of the takes."""
         number = pressed(event)
         if 0 <= number < len(sketches):
-            own = sketches[number]
-            about = About(f"{tell('Design')} · {tell(_name(number))}", own.text)
-            async for payload in hear(self._studio, own.pcm, about):
+            sketch = sketches[number]
+            about = About(f"{tell('Design')} · {tell(_name(number))}", sketch.text)
+            async for payload in hear(self._studio, sketch.pcm, about):
                 yield payload
         else:
             yield refusal(FIRST)
@@ -216,7 +216,9 @@ class DesignTab:
         return self._studio.engine.clone(waveform, sketch.text)
 
     def _clones(self) -> bool:
-        return any(own.clone for own in self._studio.engine.capabilities().values())
+        return any(
+            capabilities.clone for capabilities in self._studio.engine.capabilities().values()
+        )
 
 
 def _mark(page: gr.Request | None) -> str:

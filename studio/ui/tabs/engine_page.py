@@ -53,7 +53,7 @@ def speed(looks: Sequence[Look]) -> list[float]:
 
 def figures(engine: SpeechEngine, stats: Stats, made: float | None) -> str:
     """The numbers as a table of tiles."""
-    told = {
+    numbers = {
         "State": both("Ready" if engine.alive else "Stopped. Start Timbre again."),
         "Running": f"{stats.running} / {stats.slots}",
         "Waiting": str(stats.waiting),
@@ -68,7 +68,7 @@ def figures(engine: SpeechEngine, stats: Stats, made: float | None) -> str:
         "Memory": _bytes(stats.memory),
         "Profile": both(profile_of(engine)),
     }
-    tiles = (f"<div><dt>{both(name)}</dt><dd>{value}</dd></div>" for name, value in told.items())
+    tiles = (f"<div><dt>{both(name)}</dt><dd>{value}</dd></div>" for name, value in numbers.items())
     return f'<dl class="timbre-figures">{"".join(tiles)}</dl>' + replicas(stats)
 
 
@@ -81,9 +81,9 @@ def replicas(stats: Stats) -> str:
     rows = "".join(
         "<tr>"
         + f'<th scope="row">{escape(name)}</th>'
-        + "".join(f"<td>{value}</td>" for value in _row(own))
+        + "".join(f"<td>{value}</td>" for value in _row(each))
         + "</tr>"
-        for name, own in sorted(stats.replicas.items())
+        for name, each in sorted(stats.replicas.items())
     )
     body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
     return f'<table class="timbre-replicas">{body}</table>' + dashboard(stats.dashboard)
@@ -96,13 +96,13 @@ def dashboard(address: str) -> str:
     return f"<p>{link}{both('Processes and logs, in the dashboard of Ray')}</a></p>"
 
 
-def _row(own: Stats) -> tuple[str, ...]:
+def _row(stats: Stats) -> tuple[str, ...]:
     return (
-        f"{own.running} / {own.slots}",
-        str(own.waiting),
-        _seconds(own.lowest_lead),
-        f"{own.audio_seconds:,.0f} s",
-        _bytes(own.memory),
+        f"{stats.running} / {stats.slots}",
+        str(stats.waiting),
+        _seconds(stats.lowest_lead),
+        f"{stats.audio_seconds:,.0f} s",
+        _bytes(stats.memory),
     )
 
 
@@ -120,8 +120,8 @@ def profile_of(engine: SpeechEngine) -> str:
     """The profile with these settings. One that leaves the lag to the device has any."""
     now, depth = engine.settings, {"pipeline_depth": engine.settings.pipeline_depth}
     for name in profiles():
-        own = load_profile(name)
-        if now == (own.model_copy(update=depth) if own.pipeline_depth is None else own):
+        profile = load_profile(name)
+        if now == (profile.model_copy(update=depth) if profile.pipeline_depth is None else profile):
             return name
     return "settings of its own"
 

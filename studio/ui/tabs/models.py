@@ -59,7 +59,7 @@ class ModelsTab:
         """A row for each model."""
         loaded = self._studio.engine.stats().talkers
         models = self._studio.engine.capabilities().items()
-        rows = "".join(self._row(name, own, name in loaded) for name, own in models)
+        rows = "".join(self._row(name, model, name in loaded) for name, model in models)
         return f'<ul class="timbre-models">{rows}</ul>'
 
     async def change(self, event: gr.EventData) -> AsyncIterator[tuple[str, str]]:
@@ -76,8 +76,8 @@ class ModelsTab:
             work(name)
             return f"**{name}** {word(done)}"
 
-        async for said in self._told(run):
-            yield said, await asyncio.to_thread(self.table)
+        async for status in self._told(run):
+            yield status, await asyncio.to_thread(self.table)
 
     async def add(
         self, model: str, page: gr.Request | None = None
@@ -92,10 +92,10 @@ class ModelsTab:
                 other.append(error)
                 raise
 
-        async for said in self._bring(model, page, run):
+        async for status in self._bring(model, page, run):
             offered = bool(other) and len(self._studio.engine.capabilities()) == 1
-            said = f"{said} {word(OFFER)}" if offered else said
-            yield said, await asyncio.to_thread(self.table), gr.update(visible=offered)
+            status = f"{status} {word(OFFER)}" if offered else status
+            yield status, await asyncio.to_thread(self.table), gr.update(visible=offered)
 
     async def replace(
         self, model: str, page: gr.Request | None = None
@@ -105,8 +105,8 @@ class ModelsTab:
         def run(engine: SpeechEngine, note: Callable[[Message], None]) -> str:
             return exchange(engine, next(iter(engine.capabilities())), model, note)
 
-        async for said in self._bring(model, page, run):
-            yield said, await asyncio.to_thread(self.table), gr.update(visible=False)
+        async for status in self._bring(model, page, run):
+            yield status, await asyncio.to_thread(self.table), gr.update(visible=False)
 
     async def _bring(
         self,
@@ -129,8 +129,8 @@ class ModelsTab:
 
             return f"**{bring(self._studio.engine, told)}** {word('is loaded.')}"
 
-        async for said in self._told(run):
-            yield said
+        async for status in self._told(run):
+            yield status
 
     def stop(self, page: gr.Request | None = None) -> None:
         """Cancel a download."""
@@ -152,8 +152,10 @@ class ModelsTab:
         except TimbreError as error:
             yield warning(error)
 
-    def _row(self, name: str, own: Capabilities, loaded: bool) -> str:
-        able = " · ".join(both(text) for field, text in ABLE.items() if getattr(own, field))
+    def _row(self, name: str, capabilities: Capabilities, loaded: bool) -> str:
+        able = " · ".join(
+            both(text) for field, text in ABLE.items() if getattr(capabilities, field)
+        )
         state = both("Loaded" if loaded else "Not loaded")
         what, text = ("unload", "Unload") if loaded else ("load", "Load")
         button = (

@@ -93,8 +93,8 @@ class OwnVoiceTab:
             saved = self._trainings.keep(training or "", self._studio.library)
         except TimbreError as error:
             return warning(error)
-        told = Message("{name} is saved. You find it in every list of voices.", name=saved.name)
-        return tell(told)
+        message = Message("{name} is saved. You find it in every list of voices.", name=saved.name)
+        return tell(message)
 
     def delete(self, training: str | None) -> tuple[str, Update]:
         try:

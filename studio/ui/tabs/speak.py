@@ -144,8 +144,10 @@ def _advanced() -> tuple[list[gr.Textbox], gr.Textbox]:
         gr.Markdown(word("Leave empty for defaults."), elem_classes="timbre-hint")
         with gr.Row():
             numbers = [
-                gr.Textbox("", label=word(own.label), placeholder="–", max_lines=1, min_width=120)
-                for own in ADVANCED
+                gr.Textbox(
+                    "", label=word(setting.label), placeholder="–", max_lines=1, min_width=120
+                )
+                for setting in ADVANCED
             ]
         return numbers, gr.Textbox(
             "", label=word("Pronunciation"), placeholder=word(SPELLINGS), lines=2, max_lines=12
@@ -231,10 +233,10 @@ def _again(
 
     cards = [outcome.pair.left.card, outcome.pair.right.card]
     shown = [outcome.list, *outcome.pair.outputs]
-    for own in cards:
-        plays(player, [own.again], anew, [outcome.owner])
-    for own in (*cards, outcome.list):
-        own.act(speaking.act, [outcome.owner, outcome.pair.ids], shown, **QUICK)
+    for card in cards:
+        plays(player, [card.again], anew, [outcome.owner])
+    for card in (*cards, outcome.list):
+        card.act(speaking.act, [outcome.owner, outcome.pair.ids], shown, **QUICK)
     cards[0].act(speaking.fill, None, [*fields.all(), lock], **QUICK)
 
 
@@ -253,7 +255,7 @@ def _show(
 def _endpoint(studio: Studio) -> None:
     """The endpoint `/speak`; only the text is required."""
     press = gr.Button(visible=False)
-    asked = [
+    inputs = [
         gr.Textbox(label="Text", visible=False),
         gr.Textbox("", label="Voice", visible=False),
         gr.Textbox("auto", label="Language", visible=False),
@@ -261,10 +263,12 @@ def _endpoint(studio: Studio) -> None:
         gr.Textbox("", label="Seed", visible=False),
         gr.Dropdown(list(KINDS), value=KINDS[0], label="Format", visible=False),
     ]
-    numbers = [gr.Number(label=own.label, visible=False, **own.range) for own in ADVANCED]
+    numbers = [
+        gr.Number(label=setting.label, visible=False, **setting.range) for setting in ADVANCED
+    ]
     press.click(
         Endpoints(studio).speak,
-        [*asked, *numbers],
+        [*inputs, *numbers],
         gr.File(label="Sound", visible=False),
         api_name="speak",
         api_description="Speak a text and return the finished sound file.",

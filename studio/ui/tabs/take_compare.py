@@ -90,34 +90,34 @@ async def again(studio: Studio, event: gr.EventData, owner: str = "") -> AsyncIt
     """Regenerate a take, with a new seed or its own."""
     number = str(detail(event).get("take"))
     try:
-        asked = asked_for(studio.takes.get(number))
+        form = asked_for(studio.takes.get(number))
     except RequestError as error:
         yield refusal(error.message)
         return
     if detail(event).get("do") != "same":
-        asked = replace(asked, seed=None)
-    async for payload in speak(studio, asked, owner, **{LINEAGE: number}):
+        form = replace(form, seed=None)
+    async for payload in speak(studio, form, owner, **{LINEAGE: number}):
         yield payload
 
 
 async def speak(
-    studio: Studio, asked: SpeechForm, owner: str = "", **notes: str
+    studio: Studio, form: SpeechForm, owner: str = "", **notes: str
 ) -> AsyncIterator[Payload]:
     """Speak and save for a browser; `notes` are saved with the settings."""
 
     def keep(pcm: Pcm, end: End, left: bool) -> str:
-        settings = {**asked.settings(), **notes}
+        settings = {**form.settings(), **notes}
         choices = studio.choices()
-        key = choices.key(asked.voice)
+        key = choices.key(form.voice)
         about = {"owner": owner, "stopped": end.reason == "cancelled", "voice_key": key}
-        voice = choices.shown(key) or asked.voice
-        take = studio.takes.add(pcm, asked.text, voice, end.seed, settings, **about)
+        voice = choices.shown(key) or form.voice
+        take = studio.takes.add(pcm, form.text, voice, end.seed, settings, **about)
         if left:
             studio.takes.delete(take.id)  # its card has the button that keeps it
         return take.id
 
     def submit() -> Stream:
-        stream = asked.submit(studio.engine, studio.choices())
+        stream = form.submit(studio.engine, studio.choices())
         if isinstance(stream, SpeechStream):
             for notice in stream.notices:  # what the model leaves out
                 gr.Warning(tell(notice))
@@ -126,15 +126,15 @@ async def speak(
     async for payload in studio.live.play(
         submit,
         keep,
-        about(studio, asked),
-        asked.early,
+        about(studio, form),
+        form.early,
     ):
         yield payload
 
 
-def about(studio: Studio, asked: SpeechForm) -> About:
+def about(studio: Studio, form: SpeechForm) -> About:
     choices = studio.choices()
-    return About(choices.shown(choices.key(asked.voice)) or asked.voice, asked.text)
+    return About(choices.shown(choices.key(form.voice)) or form.voice, form.text)
 
 
 def _filled(

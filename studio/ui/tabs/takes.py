@@ -93,9 +93,9 @@ class TakesTab:
 
     def act(self, ids: Shown, changes: int, event: gr.EventData) -> tuple[Update, ...]:
         """Handle a button of a row or a card."""
-        takes, told = self._studio.takes, detail(event)
+        takes, sent = self._studio.takes, detail(event)
         try:
-            ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
+            ids = act(takes, ids, str(sent.get("do")), str(sent.get("take")))
         except RequestError as error:
             raise gr.Error(tell(error.message), print_exception=False) from error
         return *shown(self._studio, ids), changes + 1
@@ -132,8 +132,8 @@ def _starred(takes: Takes) -> Callable[[str], bool]:
 
 
 def _empty(words: str, which: str) -> str:
-    said = "No results" if words.strip() else NONE[which]
-    return f'<div class="timbre-empty"><p>{both(said)}</p></div>'
+    text = "No results" if words.strip() else NONE[which]
+    return f'<div class="timbre-empty"><p>{both(text)}</p></div>'
 
 
 class Found(NamedTuple):
@@ -172,16 +172,16 @@ def _wire(studio: Studio, found: Found, sides: TakeCompare, player: gr.HTML) -> 
             yield payload
 
     # change: Gradio's `input` is a key pressed, so a pasted word would find nothing
-    asked = [found.words.change, found.which.input, found.owner.change]
+    triggers = [found.words.change, found.which.input, found.owner.change]
     listed = [found.page, found.rows, found.more]
     wanted = [found.words, found.which, found.page, found.owner]
-    on_show(tab.listed, listed, wanted, [*asked, changes.change, back()])
+    on_show(tab.listed, listed, wanted, [*triggers, changes.change, back()])
     found.more.click(tab.more, [found.page, changes], [found.page, changes], **QUIET)
     acted = [*sides.outputs, changes]
     cards = [sides.left.card, sides.right.card]
-    for own in (*cards, found.rows):
-        own.act(tab.act, [sides.ids, changes], acted, **QUIET)
+    for card in (*cards, found.rows):
+        card.act(tab.act, [sides.ids, changes], acted, **QUIET)
     found.rows.all(tab.act_on_all, [sides.ids, changes], acted, **QUIET)
-    for own in cards:
-        plays(player, [own.again], anew, [found.owner])
+    for card in cards:
+        plays(player, [card.again], anew, [found.owner])
     player.take(tab.keep, changes, acted, **QUIET)

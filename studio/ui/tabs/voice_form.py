@@ -90,10 +90,10 @@ def save_voice(
     return studio.library.save(checked_name(studio, name), voice, **card)
 
 
-def saved_line(saved: SavedVoice, told: str) -> str:
+def saved_line(saved: SavedVoice, message: str) -> str:
     """The message that a voice is saved, as Markdown, with a link to use it."""
     link = use_link(f"#{saved.id}").replace("=#", "=%23")
-    return f"**{saved.name}** {tell(told)} [{tell('Use in Speak')}]({link})"
+    return f"**{saved.name}** {tell(message)} [{tell('Use in Speak')}]({link})"
 
 
 def checked_name(studio: Studio, name: str, own: str = "") -> str:

@@ -66,16 +66,16 @@ class ScriptActions:
         manner = opened.project.delivery.manner
         text, who = str(press.get("text") or ""), str(press.get("who") or "")
         works: dict[str, Callable[[Script], Script]] = {
-            "lock": lambda own: edits.lock(own, line, opened.take(line)),
-            "unlock": lambda own: edits.unlock(own, line),
-            "remove": lambda own: _without(own, line),
-            "add": lambda own: edits.insert(
-                own, line, Passage(NEW_LINE, own.line(line).speaker), manner
+            "lock": lambda script: edits.lock(script, line, opened.take(line)),
+            "unlock": lambda script: edits.unlock(script, line),
+            "remove": lambda script: _without(script, line),
+            "add": lambda script: edits.insert(
+                script, line, Passage(NEW_LINE, script.line(line).speaker), manner
             ),
-            "up": lambda own: edits.move(own, line, own.place(line) - 1),
-            "down": lambda own: edits.move(own, line, own.place(line) + 1),
-            "move": lambda own: _moved(own, line, press),
-            "edit": lambda own: edits.edit(edits.say_as(own, line, who), line, text, manner),
+            "up": lambda script: edits.move(script, line, script.place(line) - 1),
+            "down": lambda script: edits.move(script, line, script.place(line) + 1),
+            "move": lambda script: _moved(script, line, press),
+            "edit": lambda script: edits.edit(edits.say_as(script, line, who), line, text, manner),
         }
         if action == "edit":
             _check_same(opened.script.line(line), press.get("was"))
@@ -86,9 +86,13 @@ class ScriptActions:
     def _cast_as(self, number: str, who: str, voice: str) -> OpenScript:
         self._store.resolve(voice)  # refuses an unknown voice
 
-        def recast(own: Project) -> Project:
-            cast = own.casting.with_voice(who, voice) if who else own.casting.having(default=voice)
-            return own.having(casting=cast)
+        def recast(project: Project) -> Project:
+            cast = (
+                project.casting.with_voice(who, voice)
+                if who
+                else project.casting.having(default=voice)
+            )
+            return project.having(casting=cast)
 
         return self._store.change(number, recast)
 

@@ -97,9 +97,9 @@ class ScriptTab:
 
     def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
         """A page has loaded; it sends its last script and any unread text."""
-        told: Press = dict(detail(event))
-        shown = self.show(str(told.get("number") or ""), str(told.get("mine") or ""))
-        return _with_draft(Shown(*shown[:FIELDS]), told.get("draft")) + shown[FIELDS:]
+        sent: Press = dict(detail(event))
+        shown = self.show(str(sent.get("number") or ""), str(sent.get("mine") or ""))
+        return _with_draft(Shown(*shown[:FIELDS]), sent.get("draft")) + shown[FIELDS:]
 
     def offer(self, number: str, mine: str, view: View) -> tuple[Update, Update, Update]:
         """Refresh the choices of scripts, voices and languages."""
@@ -225,14 +225,14 @@ class ScriptTab:
         """
         with warned():
             if number:
-                self.store.deliver(number, lambda own: _changed(own, before, fields))
+                self.store.deliver(number, lambda delivery: _changed(delivery, before, fields))
         return self.look(number, view)[0], fields
 
     # Playback.
 
     async def speak(self, number: str, aloud: bool) -> AsyncIterator[Payload | Update]:
-        async for told in _played(self.playback.speak(number, aloud)):
-            yield told
+        async for payload in _played(self.playback.speak(number, aloud)):
+            yield payload
 
     async def play(self, number: str, event: gr.EventData) -> AsyncIterator[Payload | Update]:
         """A button that plays audio was pressed."""
@@ -279,7 +279,7 @@ class ScriptTab:
     ) -> Shown:
         """`had`: the text and the seen text of the page; an unchanged text is not sent again."""
         number, text = opened.number, text_of(opened.script)
-        told = gr.skip() if had == (text, text) else text
+        new_text = gr.skip() if had == (text, text) else text
         mine = " ".join([*(each for each in mine.split() if each != number), number][-MOST_MINE:])
         title = opened.project.title if number else ""
         return Shown(
@@ -288,8 +288,8 @@ class ScriptTab:
             view,
             gr.update(choices=self._listed(mine), value=number or None),
             gr.update(value=title, interactive=bool(number)),
-            told,
-            told,
+            new_text,
+            new_text,
             self._cast(opened, view),
             self._lines(opened, view),
             gr.Timer(active=watch or self.playback.busy(number)),
@@ -304,8 +304,8 @@ class ScriptTab:
 
     def _listed(self, mine: str) -> list[tuple[str, str]]:
         """Guests see the scripts of their browser, others all scripts."""
-        own = set(mine.split())
-        return [each for each in self.listed() if not self._guests or each[1] in own]
+        known = set(mine.split())
+        return [each for each in self.listed() if not self._guests or each[1] in known]
 
     def _cast(self, opened: OpenScript, view: View) -> Board:
         """The speakers with their voices; of many voices, some to choose among and a search."""
@@ -313,7 +313,7 @@ class ScriptTab:
         cast = [*casting.voices_of(speakers).values()]
         voices, complete = self.store.menu(view.voices, cast)
         members = zip(speakers, cast, strict=True)
-        items = [board.member(who, own, voices, len(speakers) == 1) for who, own in members]
+        items = [board.member(who, voice, voices, len(speakers) == 1) for who, voice in members]
         if items and not complete:
             wanted = view.voices.lower()
             none = [] if any(wanted in name.lower() for name, _ in voices) else [board.no_voices()]
@@ -342,21 +342,21 @@ def warned() -> Iterator[None]:
         gr.Warning(tell(error.message))
 
 
-async def _played(told: Payloads) -> AsyncIterator[Payload | Update]:
+async def _played(payloads: Payloads) -> AsyncIterator[Payload | Update]:
     """Payloads for the player component."""
-    async for payload in told:
+    async for payload in payloads:
         yield gr.skip() if payload is None else payload
 
 
 def _with_draft(shown: Shown, draft: object) -> Shown:
     """Restore unread text with the text it was typed into."""
-    told = draft if isinstance(draft, dict) else {}
-    if told.get("number") != shown.opened:
+    sent = draft if isinstance(draft, dict) else {}
+    if sent.get("number") != shown.opened:
         return shown
-    return shown._replace(text=str(told.get("text") or ""), seen=str(told.get("seen") or ""))
+    return shown._replace(text=str(sent.get("text") or ""), seen=str(sent.get("seen") or ""))
 
 
-def _changed(own: Delivery, before: tuple[Any, ...], fields: tuple[Any, ...]) -> Delivery:
+def _changed(delivery: Delivery, before: tuple[Any, ...], fields: tuple[Any, ...]) -> Delivery:
     """The delivery with what differs from `before`. Raises InvalidSetting."""
-    pairs = zip(fields, before or (None,) * len(fields), values_of(own), strict=True)
-    return delivery_of(own, tuple(now if now != had else kept for now, had, kept in pairs))
+    pairs = zip(fields, before or (None,) * len(fields), values_of(delivery), strict=True)
+    return delivery_of(delivery, tuple(now if now != had else kept for now, had, kept in pairs))

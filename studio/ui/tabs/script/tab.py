@@ -170,9 +170,9 @@ def _script_form(tab: ScriptTab, uploads: ProjectUploads | None) -> ScriptForm:
 def _imports(most: int) -> str:
     """The script of the import button; the server's English refusals are shown in all languages."""
     value = {"most": most >> 20}
-    told = {text.format(**value): both(text, **value) for text in REFUSALS}
+    refusals = {text.format(**value): both(text, **value) for text in REFUSALS}
     return on_load(
-        "static/script/project_upload.js", ("received",), path=PATH, broken=BROKEN, words=told
+        "static/script/project_upload.js", ("received",), path=PATH, broken=BROKEN, words=refusals
     )
 
 

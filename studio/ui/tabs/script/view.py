@@ -132,24 +132,24 @@ def page_of(view: View, count: int) -> range:
     return range(start, min(start + PAGE, count))
 
 
-def row(own: Row, speakers: Sequence[str]) -> Item:
+def row(row: Row, speakers: Sequence[str]) -> Item:
     """A line with its buttons and its edit form."""
-    line, number = own.line, own.line.id
+    line, number = row.line, row.line.id
     titled = (
-        own.chapter != "" and own.chapter == line.text
+        row.chapter != "" and row.chapter == line.text
     )  # a spoken title is shown as the line's text
-    heading = f'<h4 class="chapter">{escape(own.chapter)}</h4>' * (own.chapter != "" and not titled)
+    heading = f'<h4 class="chapter">{escape(row.chapter)}</h4>' * (row.chapter != "" and not titled)
     text = f"<p>{escape(shown(line)) or both('(silence)')}</p>"
-    error = f'<em role="alert">{escape(tell(own.error))}</em>' if own.error else ""
-    if own.dropped:
-        error += f'<em class="note">⚠️ {_left_out(own.dropped)}</em>'
+    error = f'<em role="alert">{escape(tell(row.error))}</em>' if row.error else ""
+    if row.dropped:
+        error += f'<em class="note">⚠️ {_left_out(row.dropped)}</em>'
     html = (
         f'<article class="line {"title" if titled else ""}" data-line="{number}"'
-        f' data-status="{own.status}" aria-label="{_told_of("Line {place}", own)}">{heading}'
-        f"{'' if titled else _grip(own)}"
-        f"{_button('play', 'listen', _told_of('Listen to line {place}', own), 'listen')}"
-        f'<div class="said">{_who(own)}{text}{error}</div>{_sound(own)}'
-        f'<div class="does">{_does(own)}</div>{_takes(own)}{_form(own, speakers)}</article>'
+        f' data-status="{row.status}" aria-label="{_told_of("Line {place}", row)}">{heading}'
+        f"{'' if titled else _grip(row)}"
+        f"{_button('play', 'listen', _told_of('Listen to line {place}', row), 'listen')}"
+        f'<div class="said">{_who(row)}{text}{error}</div>{_sound(row)}'
+        f'<div class="does">{_does(row)}</div>{_takes(row)}{_form(row, speakers)}</article>'
     )
     return f"line-{number}", html
 
@@ -231,8 +231,11 @@ def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool)
 
 def _search(action: str, label: str) -> Item:
     """Constant, so that it is not redrawn while somebody types."""
-    told = f'placeholder="{_attribute(label)}" aria-label="{_attribute(label)}"'
-    return action, f'<div class="search"><input type="search" data-search="{action}" {told}></div>'
+    attributes = f'placeholder="{_attribute(label)}" aria-label="{_attribute(label)}"'
+    return (
+        action,
+        f'<div class="search"><input type="search" data-search="{action}" {attributes}></div>',
+    )
 
 
 def _searched(words: str) -> str:
@@ -250,40 +253,44 @@ def duration(seconds: float) -> str:
     return tell(Message("{minutes} min {seconds} s", minutes=minutes, seconds=rest))
 
 
-def _told(own: Summary) -> str:
-    if own.progress is None:
+def _told(summary: Summary) -> str:
+    if summary.progress is None:
         text = both(
             "1 line · {spoken} rendered · {length}"
-            if own.lines == 1
+            if summary.lines == 1
             else "{lines} lines · {spoken} rendered · {length}",
-            lines=f"{own.lines:,}",
-            spoken=f"{own.spoken:,}",
-            length=duration(own.seconds),
+            lines=f"{summary.lines:,}",
+            spoken=f"{summary.spoken:,}",
+            length=duration(summary.seconds),
         )
         return f"<p>{text}</p>"
-    done = own.progress.done + own.progress.failed
-    bounds = f'max="{own.progress.total}" value="{done}"'
+    done = summary.progress.done + summary.progress.failed
+    bounds = f'max="{summary.progress.total}" value="{done}"'
     meter = f'<progress {bounds} aria-label="{_attribute("Spoken")}"></progress>'
     stop = f'<button type="button" data-act="stop">{both("Stop")}</button>'
-    return f"<p>{_going(own.progress)}</p>{meter}{stop}"
+    return f"<p>{_going(summary.progress)}</p>{meter}{stop}"
 
 
-def _going(own: Progress) -> str:
+def _going(progress: Progress) -> str:
     parts = [
-        both("Lines rendered: {done} of {total}", done=f"{own.done:,}", total=f"{own.total:,}")
+        both(
+            "Lines rendered: {done} of {total}",
+            done=f"{progress.done:,}",
+            total=f"{progress.total:,}",
+        )
     ]
-    if own.seconds_left is not None:
-        left = duration(max(1, round(own.seconds_left))).replace(".0", "")
+    if progress.seconds_left is not None:
+        left = duration(max(1, round(progress.seconds_left))).replace(".0", "")
         parts.append(both("about {time} left", time=left))
-    parts += [both("{speed}× real time", speed=f"{own.speed:.1f}")] if own.speed else []
-    parts += [both("{count} failed", count=f"{own.failed:,}")] if own.failed else []
+    parts += [both("{speed}× real time", speed=f"{progress.speed:.1f}")] if progress.speed else []
+    parts += [both("{count} failed", count=f"{progress.failed:,}")] if progress.failed else []
     return " · ".join(parts)
 
 
-def _who(own: Row) -> str:
-    direction = f" ({own.line.direction})" if own.line.direction else ""
-    seed = own.line.seed
-    text = f"{own.line.speaker}{direction}"
+def _who(row: Row) -> str:
+    direction = f" ({row.line.direction})" if row.line.direction else ""
+    seed = row.line.seed
+    text = f"{row.line.speaker}{direction}"
     if seed is not None:
         text = " · ".join(filter(None, [text, tell(Message("seed {seed}", seed=seed))]))
     return f"<small>{escape(text)}</small>" if text else ""
@@ -294,11 +301,11 @@ def _left_out(cues: Sequence[str]) -> str:
     return both("{cues} is skipped: this voice follows no instructions.", cues=text)
 
 
-def _sound(own: Row) -> str:
-    if not own.seconds:
-        return f'<div class="sound"><span>{both(WORDS[own.status])}</span></div>'
-    text = both(WORDS[own.status]) or f"{own.seconds:.1f} s"
-    return f'<div class="sound">{_wave(own.peaks)}<span>{text}</span></div>'
+def _sound(row: Row) -> str:
+    if not row.seconds:
+        return f'<div class="sound"><span>{both(WORDS[row.status])}</span></div>'
+    text = both(WORDS[row.status]) or f"{row.seconds:.1f} s"
+    return f'<div class="sound">{_wave(row.peaks)}<span>{text}</span></div>'
 
 
 def _wave(peaks: Sequence[int]) -> str:
@@ -312,60 +319,60 @@ def _wave(peaks: Sequence[int]) -> str:
     )
 
 
-def _grip(own: Row) -> str:
-    label = _told_of("Move line {place}: drag it, or press the up and down arrow keys", own)
+def _grip(row: Row) -> str:
+    label = _told_of("Move line {place}: drag it, or press the up and down arrow keys", row)
     return (
         f'<button type="button" class="icon grip" data-grip title="{escape(label)}"'
         f' aria-label="{escape(label)}">{_icon("grip")}</button>'
     )
 
 
-def _takes(own: Row) -> str:
+def _takes(row: Row) -> str:
     """The list of takes; board.js shows and hides it."""
-    if not own.takes:
+    if not row.takes:
         return ""
-    rows = "".join(_take(number, each) for number, each in enumerate(own.takes, 1))
-    label = _told_of("Takes of line {place}", own)
+    rows = "".join(_take(number, each) for number, each in enumerate(row.takes, 1))
+    label = _told_of("Takes of line {place}", row)
     return f'<ol class="takes" hidden aria-label="{label}">{rows}</ol>'
 
 
-def _take(number: int, own: TakeRow) -> str:
-    key = f'data-take="{escape(own.key)}"'
+def _take(number: int, take: TakeRow) -> str:
+    key = f'data-take="{escape(take.key)}"'
     listen = tell(Message("Listen to take {number}", number=number))
     label = escape(tell(Message("Use take {number}", number=number)))
     use = f'<button type="button" data-act="pick" {key} aria-label="{label}">{both("Use")}</button>'
-    state = f"<strong>{both('In use')}</strong>" if own.picked else use
-    current = ' aria-current="true"' if own.picked else ""
-    text = f"<small>{escape(own.text)}</small>" if own.text else ""
+    state = f"<strong>{both('In use')}</strong>" if take.picked else use
+    current = ' aria-current="true"' if take.picked else ""
+    text = f"<small>{escape(take.text)}</small>" if take.text else ""
     return (
         f"<li{current}>{_button('play', 'take', listen, 'listen', key)}"
         f'<span>{both("Take {number}", number=number)}</span><div class="sound">'
-        f"{_wave(own.peaks)}<span>{own.seconds:.1f} s</span></div>{state}{text}</li>"
+        f"{_wave(take.peaks)}<span>{take.seconds:.1f} s</span></div>{state}{text}</li>"
     )
 
 
-def _does(own: Row) -> str:
-    takes = _takes_button(own) if own.takes else ""
-    if own.line.locked:
+def _does(row: Row) -> str:
+    takes = _takes_button(row) if row.takes else ""
+    if row.line.locked:
         return takes + _button("locked", "unlock", tell("Unlock this take"), "held")
     parts = [
         takes,
-        _button("onward", "onward", _told_of("Speak from line {place}", own)),
+        _button("onward", "onward", _told_of("Speak from line {place}", row)),
         _button("redo", "redo", tell("Regenerate")),
         f'<button type="button" class="icon" data-edit title="{_attribute("Edit")}"'
         f' aria-label="{_attribute("Edit")}">'
         f"{_icon('edit')}</button>",
     ]
-    parts += [_button("lock", "lock", tell("Lock this take"))] if own.seconds else []
+    parts += [_button("lock", "lock", tell("Lock this take"))] if row.seconds else []
     return "".join(parts)
 
 
-def _takes_button(own: Row) -> str:
-    label = tell(Message("Compare {count} takes", count=len(own.takes)))
+def _takes_button(row: Row) -> str:
+    label = tell(Message("Compare {count} takes", count=len(row.takes)))
     return (
         f'<button type="button" class="icon takes" data-takes aria-expanded="false"'
         f' title="{escape(label)}" aria-label="{escape(label)}">{_icon("takes")}'
-        f"<span>{len(own.takes)}</span></button>"
+        f"<span>{len(row.takes)}</span></button>"
     )
 
 
@@ -381,16 +388,16 @@ def _icon(name: str) -> str:
     return f'<svg viewBox="0 0 24 24" aria-hidden="true">{ICONS[name]}</svg>'
 
 
-def _form(own: Row, speakers: Sequence[str]) -> str:
-    if own.line.locked:
+def _form(row: Row, speakers: Sequence[str]) -> str:
+    if row.line.locked:
         return ""
     options = "".join(
-        _option(who, who or tell("Narrator"), who == own.line.speaker)
-        for who in dict.fromkeys([*speakers, own.line.speaker])
+        _option(who, who or tell("Narrator"), who == row.line.speaker)
+        for who in dict.fromkeys([*speakers, row.line.speaker])
     )
     return (
         f'<form hidden><textarea name="text" rows="3" aria-label="{_attribute("What is said")}">'
-        f"{escape(shown(own.line))}</textarea><div>"
+        f"{escape(shown(row.line))}</textarea><div>"
         f'<select name="who" aria-label="{_attribute("Speaker")}">{options}</select>'
         f'<button type="submit" class="save">{both("Save")}</button>'
         f'<button type="reset">{both("Cancel")}</button><i></i>'
@@ -405,8 +412,8 @@ def _attribute(english: str) -> str:
     return escape(tell(english))
 
 
-def _told_of(english: str, own: Row) -> str:
-    return tell(Message(english, place=own.place))
+def _told_of(english: str, row: Row) -> str:
+    return tell(Message(english, place=row.place))
 
 
 def _option(value: str, label: str, chosen: bool) -> str:
