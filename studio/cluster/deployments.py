@@ -60,8 +60,10 @@ OpenFront: TypeAlias = Callable[[AppContext, Replicas, str], RemoteEngine]
 
 def open_front(context: AppContext, replicas: Replicas, device: str) -> RemoteEngine:
     """The front's engine. `device`: where the replicas are, which decides the profile."""
-    own = context.settings
-    return open_cluster(context.models(), replicas, device, own.profile, **own.engine_changes())
+    settings = context.settings
+    return open_cluster(
+        context.models(), replicas, device, settings.profile, **settings.engine_changes()
+    )
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,13 @@ class Quiet:
 class SpeechReplica:
     """One engine, and the API on it."""
 
-    def __init__(self, own: StudioSettings, open_engine: OpenEngine) -> None:
-        self._held, self._proxies = ExitStack(), own.proxies
-        context = AppContext(own, Quiet())
-        self._held.enter_context(data_lock(own.data, shared=True))
+    def __init__(self, settings: StudioSettings, open_engine: OpenEngine) -> None:
+        self._held, self._proxies = ExitStack(), settings.proxies
+        context = AppContext(settings, Quiet())
+        self._held.enter_context(data_lock(settings.data, shared=True))
         self._engine = self._held.enter_context(open_engine(context))
         self._replica = Replica(own_name(), self._engine)
-        rates = SharedRates(own.decided_api())
+        rates = SharedRates(settings.decided_api())
         self._application = build_application(context, self._engine, rates=rates)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
@@ -116,16 +118,18 @@ class SpeechReplica:
 class Front:
     """The page, and the whole API for what is not under /v1."""
 
-    def __init__(self, own: StudioSettings, open_front: OpenFront, device: str) -> None:
-        self._held, self._proxies = ExitStack(), own.proxies
-        context = AppContext(own, Quiet())
-        self._held.enter_context(data_lock(own.data, shared=True))
+    def __init__(self, settings: StudioSettings, open_front: OpenFront, device: str) -> None:
+        self._held, self._proxies = ExitStack(), settings.proxies
+        context = AppContext(settings, Quiet())
+        self._held.enter_context(data_lock(settings.data, shared=True))
         handle = serve.get_deployment_handle(REPLICAS, SPEECH)
-        replicas = ServeReplicas(handle, own.cluster.dashboard)
+        replicas = ServeReplicas(handle, settings.cluster.dashboard)
         engine = self._held.enter_context(open_front(context, replicas, device))
-        studio, rates = stores_of(context, engine), SharedRates(own.decided_api())
-        self._application = build_application(context, engine, studio if own.page else None, rates)
-        Retention(own, context.library(), studio.takes, studio.scripts).start()
+        studio, rates = stores_of(context, engine), SharedRates(settings.decided_api())
+        self._application = build_application(
+            context, engine, studio if settings.page else None, rates
+        )
+        Retention(settings, context.library(), studio.takes, studio.scripts).start()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
         return at_root(self._application, own_name(), self._proxies)
@@ -164,15 +168,15 @@ def at_root(application: ASGIApp, name: str, proxies: Iterable[str] = ()) -> ASG
     return run
 
 
-def build(own: StudioSettings, engines: Engines = Engines()) -> Mapping[str, Any]:
+def build(settings: StudioSettings, engines: Engines = Engines()) -> Mapping[str, Any]:
     """The applications by name, for Serve to run under PREFIXES. Ray must be connected."""
-    own = StudioSettings.model_validate(
-        own.model_dump(exclude_unset=True)
+    settings = StudioSettings.model_validate(
+        settings.model_dump(exclude_unset=True)
     )  # without app.py's subclass
-    gpus, cpus = share(own.cluster)
-    device = own.device if own.device != "auto" else "cuda" if gpus else "cpu"
-    profile = own.profile or ("cpu" if device == "cpu" else None)
-    slots = load_profile(profile, **own.engine_changes()).max_num_seqs
+    gpus, cpus = share(settings.cluster)
+    device = settings.device if settings.device != "auto" else "cuda" if gpus else "cpu"
+    profile = settings.profile or ("cpu" if device == "cpu" else None)
+    slots = load_profile(profile, **settings.engine_changes()).max_num_seqs
     speech = serve.deployment(
         serve.ingress()(SpeechReplica),
         name=REPLICAS,
@@ -180,11 +184,11 @@ def build(own: StudioSettings, engines: Engines = Engines()) -> Mapping[str, Any
         max_ongoing_requests=2 * slots,
         max_queued_requests=BURST,
         backpressure_config={"status_code": 429, "retry_after_s": 5},
-        graceful_shutdown_timeout_s=max(own.grace, own.cluster.grace),
+        graceful_shutdown_timeout_s=max(settings.grace, settings.cluster.grace),
         health_check_period_s=HEALTH_SECONDS,
         logging_config=LOGGING,
-        **({} if own.cluster.haproxy else ROUTING),
-        **_scale(own.cluster, slots),
+        **({} if settings.cluster.haproxy else ROUTING),
+        **_scale(settings.cluster, slots),
     )
     front = serve.deployment(
         serve.ingress()(Front),
@@ -192,13 +196,13 @@ def build(own: StudioSettings, engines: Engines = Engines()) -> Mapping[str, Any
         num_replicas=1,
         ray_actor_options={"num_cpus": 0},
         max_ongoing_requests=10_000,
-        graceful_shutdown_timeout_s=own.grace,
+        graceful_shutdown_timeout_s=settings.grace,
         health_check_period_s=HEALTH_SECONDS,
         logging_config=LOGGING,
     )
     return {
-        SPEECH: speech.bind(own, engines.replica),
-        STUDIO: front.bind(own, engines.front, device),
+        SPEECH: speech.bind(settings, engines.replica),
+        STUDIO: front.bind(settings, engines.front, device),
     }
 
 

@@ -221,7 +221,7 @@ class ScriptPlayback:
 
     def stop_take(self, take: str) -> None:
         """Stop the rendering that a stopped player played, unless others listen to it."""
-        for listener in [each for listener in self._listeners.values() for each in listener]:
+        for listener in [one for each in self._listeners.values() for one in each]:
             if listener.take == take:
                 listening = listener.ended is None  # whether its event still counts as a listener
                 if listener.render.listeners == listening:

@@ -67,7 +67,7 @@ class VoicesTab:
         """Saved voices with every word in name, tags, note or kind."""
         wanted = words.casefold().split()
         every = self._studio.library.list()
-        return [own for own in every if all(word in _searched(own) for word in wanted)]
+        return [voice for voice in every if all(word in _searched(voice) for word in wanted)]
 
     def search(
         self, words: str, which: str, picked: str | None, favourites: Sequence[str] | None
@@ -78,13 +78,13 @@ class VoicesTab:
         """
         starred = favourites or []
         found = [
-            own
-            for own in self._every()
-            if which in ("all", own.kind) or (which == "starred" and own.key in starred)
-            if all(word in own.searched for word in words.casefold().split())
+            voice
+            for voice in self._every()
+            if which in ("all", voice.kind) or (which == "starred" and voice.key in starred)
+            if all(word in voice.searched for word in words.casefold().split())
         ]
-        found.sort(key=lambda own: own.key not in starred)
-        gone = picked and f"#{picked}" not in {own.key for own in found[:SHOWN]}
+        found.sort(key=lambda each: each.key not in starred)
+        gone = picked and f"#{picked}" not in {voice.key for voice in found[:SHOWN]}
         return (
             cards(found[:SHOWN], starred),
             self._summary(len(found), words),
@@ -115,29 +115,29 @@ class VoicesTab:
 
     def _every(self) -> list[VoiceCard]:
         """All voices, presets first."""
-        there = {own.key: own for own in self._studio.choices().list()}
+        there = {voice.key: voice for voice in self._studio.choices().list()}
         presets = [
-            VoiceCard(own.key, own.label, "preset", own.note)
-            for own in there.values()
-            if own.kind == "preset"
+            VoiceCard(voice.key, voice.label, "preset", voice.note)
+            for voice in there.values()
+            if voice.kind == "preset"
         ]
-        return presets + [_card_of(own, f"#{own.id}" in there) for own in self.find("")]
+        return presets + [_card_of(voice, f"#{voice.id}" in there) for voice in self.find("")]
 
     def show(self, picked: str | None) -> tuple[Update, ...]:
         """The form of a voice: visibility, name, tags, colour, note, facts, file."""
-        own = self._own(picked)
-        if own is None:
+        voice = self._own(picked)
+        if voice is None:
             return gr.update(visible=False), "", "", COLOUR, "", "", None
-        card = own.card
+        card = voice.card
         colour, tags = card.colour or COLOUR, ", ".join(card.tags)
         return (
             gr.update(visible=True),
-            own.name,
+            voice.name,
             tags,
             colour,
             card.note,
-            facts(own, self._studio.choices().stranger(own.voice)),
-            self._file(own),
+            facts(voice, self._studio.choices().stranger(voice.voice)),
+            self._file(voice),
         )
 
     def change(self, picked: str | None, name: str, tags: str, colour: str, note: str) -> str:
@@ -158,66 +158,66 @@ class VoicesTab:
         """Delete unless it is in use: status, undo ticket, undo button, the button that deletes a
         voice in use."""
         try:
-            own = self._studio.library.get(_one(picked))
-            used = usage_of(own, self._studio.scripts, self._studio.takes)
+            voice = self._studio.library.get(_one(picked))
+            used = usage_of(voice, self._studio.scripts, self._studio.takes)
         except TimbreError as error:
             return warning(error), gr.skip(), gr.skip(), gr.update(visible=False)
         if not used:
             return self.delete_used(picked)
-        asked = Message(
+        message = Message(
             "{name} is used by {uses}. What it has spoken stays, but it will speak no more lines. "
             "Press Delete anyway to delete it.",
-            name=own.name,
+            name=voice.name,
             uses=used.told(self._studio.guests),
         )
-        return f"⚠️ {tell(asked)}", gr.skip(), gr.skip(), gr.update(visible=True)
+        return f"⚠️ {tell(message)}", gr.skip(), gr.skip(), gr.update(visible=True)
 
     def delete_used(self, picked: str | None) -> tuple[str, Update, Update, Update]:
         """Delete even if it is in use."""
         try:
-            own = self._studio.library.get(_one(picked))
-            ticket = self._studio.library.delete(own.id)
+            voice = self._studio.library.get(_one(picked))
+            ticket = self._studio.library.delete(voice.id)
         except TimbreError as error:
             return warning(error), gr.skip(), gr.skip(), gr.update(visible=False)
-        undo = gr.update(visible=True, value=f"{word('Restore')}: {own.name}")
-        return f"**{own.name}** {word('is deleted.')}", ticket, undo, gr.update(visible=False)
+        undo = gr.update(visible=True, value=f"{word('Restore')}: {voice.name}")
+        return f"**{voice.name}** {word('is deleted.')}", ticket, undo, gr.update(visible=False)
 
     def restore(self, ticket: str) -> tuple[str, Update]:
         """Undo a deletion: status, and the button, hidden again."""
         try:
-            own = self._studio.library.restore(ticket)
+            voice = self._studio.library.restore(ticket)
         except TimbreError as error:
             return warning(error), gr.update(visible=False)
-        return f"**{own.name}** {word('is back.')}", gr.update(visible=False)
+        return f"**{voice.name}** {word('is back.')}", gr.update(visible=False)
 
     def receive(self, path: str | None) -> tuple[str, str, Update]:
         """Import a voice file: status, and an offer if the voice exists already."""
         try:
             data = _bytes(path)
             if there := self._same(data):
-                asked = Message("{name} is in the library already. Import it again?", name=there)
-                return f"⚠️ {tell(asked)}", str(path), gr.update(visible=True)
-            own = self._studio.library.import_file(data)
+                message = Message("{name} is in the library already. Import it again?", name=there)
+                return f"⚠️ {tell(message)}", str(path), gr.update(visible=True)
+            voice = self._studio.library.import_file(data)
         except TimbreError as error:
             return warning(error), "", gr.update(visible=False)
-        return f"**{own.name}** {word('is here.')}", "", gr.update(visible=False)
+        return f"**{voice.name}** {word('is here.')}", "", gr.update(visible=False)
 
     def receive_again(self, path: str) -> tuple[str, str, Update]:
         """Import a second copy."""
         try:
-            own = self._studio.library.import_file(_bytes(path))
+            voice = self._studio.library.import_file(_bytes(path))
         except OSError:  # Gradio has cleaned it away
             return warning(InvalidVoice("Choose a file first.")), "", gr.update(visible=False)
         except TimbreError as error:
             return warning(error), "", gr.update(visible=False)
-        return f"**{own.name}** {word('is here.')}", "", gr.update(visible=False)
+        return f"**{voice.name}** {word('is here.')}", "", gr.update(visible=False)
 
     async def speak(self, picked: str | None, phrase: str) -> AsyncIterator[Payload]:
         def line() -> SpeechRequest:
             return try_out(phrase, self._studio.library.get(_one(picked)).voice)
 
-        own = self._own(picked)
-        async for payload in self._studio.speak(line, own.name if own else ""):
+        voice = self._own(picked)
+        async for payload in self._studio.speak(line, voice.name if voice else ""):
             yield payload
 
     def _own(self, picked: str | None) -> SavedVoice | None:
@@ -226,18 +226,18 @@ class VoicesTab:
         except (UnknownVoice, InvalidVoice):
             return None
 
-    def _file(self, own: SavedVoice) -> str:
+    def _file(self, voice: SavedVoice) -> str:
         """Export to a file in Gradio's cache, which Gradio cleans."""
         folder = self._outbox / secrets.token_hex(16)
         folder.mkdir(parents=True)
-        path = folder / f"{own.id}{ENDING}"
-        path.write_bytes(self._studio.library.export(own.id))
+        path = folder / f"{voice.id}{ENDING}"
+        path.write_bytes(self._studio.library.export(voice.id))
         return str(path)
 
     def _same(self, data: bytes) -> str:
         """The name of an identical voice in the library; empty if there is none."""
         library = self._studio.library
-        same = (own.name for own in library.list() if library.export(own.id) == data)
+        same = (voice.name for voice in library.list() if library.export(voice.id) == data)
         return next(same, "")
 
     def _summary(self, found: int, words: str) -> str:
@@ -253,10 +253,10 @@ class VoicesTab:
         return "\n\n".join(map(tell, (_counted(found, words.strip()), *none, *broken)))
 
 
-def _card_of(own: SavedVoice, here: bool) -> VoiceCard:
-    card = own.card
+def _card_of(voice: SavedVoice, here: bool) -> VoiceCard:
+    card = voice.card
     kind = "clone" if card.kind == "mood" else card.kind  # the library lists no moods
-    return VoiceCard(f"#{own.id}", own.name, kind, card.note, card.colour, card.tags, here)
+    return VoiceCard(f"#{voice.id}", voice.name, kind, card.note, card.colour, card.tags, here)
 
 
 def _counted(found: int, words: str) -> Message:
@@ -273,9 +273,9 @@ def split_tags(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
-def facts(own: SavedVoice, stranger: Message) -> str:
+def facts(voice: SavedVoice, stranger: Message) -> str:
     """Read-only details as Markdown; `stranger` is about a model that is not loaded."""
-    card = own.card
+    card = voice.card
     when = card.created[:10] or tell(Message("some time ago"))
     lines = [
         f"{tell(KINDS[card.kind]).capitalize()}, {when}",
@@ -284,7 +284,7 @@ def facts(own: SavedVoice, stranger: Message) -> str:
         card.model and Message("Model: {model}", model=card.model),
         stranger and Message("⚠️ {what}", what=stranger),
         card.consent and Message("Its owner has agreed to the copy."),
-        own.built_in and Message("Built in, read-only."),
+        voice.built_in and Message("Built in, read-only."),
     ]
     return "\n\n".join(tell(line) for line in lines if line)
 
@@ -295,12 +295,12 @@ def _one(picked: str | None) -> str:
     return picked
 
 
-def _label(own: SavedVoice) -> str:
-    return " · ".join([own.name, tell(KINDS[own.card.kind]), *own.card.tags])
+def _label(voice: SavedVoice) -> str:
+    return " · ".join([voice.name, tell(KINDS[voice.card.kind]), *voice.card.tags])
 
 
-def _searched(own: SavedVoice) -> str:
-    return f"{_label(own)} {KINDS[own.card.kind]} {own.card.note}".casefold()
+def _searched(voice: SavedVoice) -> str:
+    return f"{_label(voice)} {KINDS[voice.card.kind]} {voice.card.note}".casefold()
 
 
 def _bytes(path: str | None) -> bytes:
@@ -385,7 +385,7 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
         colour = gr.ColorPicker(label=word("Colour"), scale=0, min_width=110)
     tags = gr.Textbox("", label=word("Tags"), info=word("With commas between them"), max_lines=1)
     note = gr.Textbox("", label=word("Note"), max_lines=4)
-    told = gr.Markdown()
+    status = gr.Markdown()
     with gr.Row():
         change = gr.Button(word("Save changes"), variant="primary", min_width=120)
         file = gr.DownloadButton(str(word("Export")), min_width=120)
@@ -393,7 +393,7 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
         used = gr.Button(word("Delete anyway"), variant="stop", min_width=120, visible=False)
     phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
     listen = gr.Button(word("Listen"))
-    return Card(column, name, tags, colour, note, told, file), Actions(
+    return Card(column, name, tags, colour, note, status, file), Actions(
         change, delete, used, phrase, listen
     )
 
@@ -416,9 +416,9 @@ def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
     gone = [status, found.ticket, found.undo, actions.used]
     deleted = actions.delete.click(tab.delete, picked, gone, **QUIET)
     used = actions.used.click(tab.delete_used, picked, gone, **QUIET)
-    told = [status, found.waiting, found.again]
-    received = found.receive.upload(tab.receive, found.receive, told, **QUIET)
-    again = found.again.click(tab.receive_again, found.waiting, told, **QUIET)
+    outputs = [status, found.waiting, found.again]
+    received = found.receive.upload(tab.receive, found.receive, outputs, **QUIET)
+    again = found.again.click(tab.receive_again, found.waiting, outputs, **QUIET)
     back = found.undo.click(tab.restore, found.ticket, [status, found.undo], **QUIET)
     for event in (changed, deleted, used, received, again, back):
         event.then(lambda before: before + 1, changes, changes, **QUIET)

@@ -63,19 +63,19 @@ class ScriptActions:
 
     def _changed(self, opened: OpenScript, action: str, line: int, press: Press) -> OpenScript:
         """Change a line."""
-        manner = opened.project.delivery.manner
+        reading = opened.project.delivery.manner
         text, who = str(press.get("text") or ""), str(press.get("who") or "")
         works: dict[str, Callable[[Script], Script]] = {
             "lock": lambda script: edits.lock(script, line, opened.take(line)),
             "unlock": lambda script: edits.unlock(script, line),
             "remove": lambda script: _without(script, line),
             "add": lambda script: edits.insert(
-                script, line, Passage(NEW_LINE, script.line(line).speaker), manner
+                script, line, Passage(NEW_LINE, script.line(line).speaker), reading
             ),
             "up": lambda script: edits.move(script, line, script.place(line) - 1),
             "down": lambda script: edits.move(script, line, script.place(line) + 1),
             "move": lambda script: _moved(script, line, press),
-            "edit": lambda script: edits.edit(edits.say_as(script, line, who), line, text, manner),
+            "edit": lambda script: edits.edit(edits.say_as(script, line, who), line, text, reading),
         }
         if action == "edit":
             _check_same(opened.script.line(line), press.get("was"))

@@ -69,7 +69,7 @@ class Shown(NamedTuple):
 
 
 FIELDS = len(Shown._fields)
-MANNER = len(ReadingFields._fields) + 1  # the reading settings, and all of them as they were read
+READING = len(ReadingFields._fields) + 1  # the reading settings, and all of them as they were read
 
 
 class ScriptTab:
@@ -92,8 +92,8 @@ class ScriptTab:
             opened = self.store.open(number or "")
         except RequestError:
             opened = self.store.blank()
-        manner = values_of(opened.project.delivery)
-        return *self._shown(opened, View(), mine), *manner, manner
+        reading = values_of(opened.project.delivery)
+        return *self._shown(opened, View(), mine), *reading, reading
 
     def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
         """A page has loaded; it sends its last script and any unread text."""
@@ -153,7 +153,7 @@ class ScriptTab:
             if re.sub(r" \(\d+\)$", "", opened.project.title) in taken:
                 gr.Info(tell(Message(RENAMED, title=opened.project.title)))
             return self.show(opened.number, mine)
-        return (gr.skip(),) * (FIELDS + MANNER)
+        return (gr.skip(),) * (FIELDS + READING)
 
     def receive_project(self, mine: str, event: gr.EventData) -> tuple[Update, ...]:
         """Create a script from a project that came by `ProjectUploads`."""
@@ -162,7 +162,7 @@ class ScriptTab:
                 raise RequestError(GONE)
             with self._uploads.opened(str(detail(event).get("token"))) as path:
                 return self.receive(str(path), mine)
-        return (gr.skip(),) * (FIELDS + MANNER)
+        return (gr.skip(),) * (FIELDS + READING)
 
     def rename(self, number: str, title: str, mine: str) -> tuple[Update, Update]:
         """The list of scripts and the saved name."""
@@ -180,7 +180,7 @@ class ScriptTab:
             self.playback.stop(number)
             title = self.store.delete(number)
         if not title:
-            return (gr.skip(),) * (FIELDS + MANNER + 2)
+            return (gr.skip(),) * (FIELDS + READING + 2)
         label = tell(Message("Restore “{title}”", title=title[:30]))
         back = gr.update(visible=True, value=label)
         return *self.show("", mine), number, back
@@ -188,7 +188,7 @@ class ScriptTab:
     def restore(self, number: str, mine: str) -> tuple[Update, ...]:
         with warned():
             return *self.show(self.store.restore(number).number, mine), gr.update(visible=False)
-        return (gr.skip(),) * (FIELDS + MANNER + 1)
+        return (gr.skip(),) * (FIELDS + READING + 1)
 
     # Lines.
 
@@ -216,7 +216,7 @@ class ScriptTab:
             return self._shown(opened, view, mine, (text, seen))
         return Shown(*(gr.skip(),) * FIELDS)
 
-    def manner(
+    def read_settings(
         self, number: str, view: View, before: tuple[Any, ...], *fields: Any
     ) -> tuple[Update, tuple[Any, ...]]:
         """Save the reading settings; returns the lines and the fields as read.

@@ -95,7 +95,7 @@ class Hidden(NamedTuple):
     view: gr.State
     seen: gr.Textbox
     deleted: gr.State
-    manner: gr.State  # the reading settings as they were read last
+    reading: gr.State  # the reading settings as they were read last
     timer: gr.Timer
 
 
@@ -104,14 +104,14 @@ def build(studio: Studio) -> None:
     tab = ScriptTab(studio)
     hidden = _hidden()
     page = _script_form(tab, studio.uploads)
-    manner = reading_fields(tab.store.languages())
+    reading = reading_fields(tab.store.languages())
     area = _speech_area(studio)
     shown = [
         hidden.opened, hidden.mine, hidden.view, page.picked, page.title, page.text, hidden.seen,
         area.cast, area.lines, hidden.timer,
     ]  # fmt: skip
-    _scripts(tab, hidden, page, area, [*shown, *manner, hidden.manner])
-    _changes(tab, hidden, page, area, manner, shown)
+    _scripts(tab, hidden, page, area, [*shown, *reading, hidden.reading])
+    _changes(tab, hidden, page, area, reading, shown)
     _sound(tab, hidden, page, area, shown)
     _exports(tab, hidden, studio.uploads)
     _endpoint(studio)
@@ -224,23 +224,23 @@ def _changes(
     hidden: Hidden,
     page: ScriptForm,
     area: SpeechArea,
-    manner: ReadingFields,
+    reading: ReadingFields,
     shown: list[Any],
 ) -> None:
     """Events that change a script."""
     typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
-    there = [page.picked, area.cast, manner.language]
+    there = [page.picked, area.cast, reading.language]
     on_show(tab.offer, there, [hidden.opened, hidden.mine, hidden.view])
     page.read.click(tab.read, typed, shown, **QUIET)
     for pressed in (area.lines.act, area.cast.act):
         pressed(tab.act, typed, shown, trigger_mode="multiple", **QUIET)
     looks = [hidden.opened, hidden.view]
     hidden.timer.tick(tab.look, looks, [area.lines, hidden.timer], **BARE)
-    moments = [getattr(each, _moment(each)) for each in manner]
-    read = [*looks, hidden.manner, *manner]
-    saved = [area.lines, hidden.manner]
+    moments = [getattr(each, _moment(each)) for each in reading]
+    read = [*looks, hidden.reading, *reading]
+    saved = [area.lines, hidden.reading]
     gr.on(
-        moments, tab.manner, read, saved, trigger_mode="always_last", **QUIET
+        moments, tab.read_settings, read, saved, trigger_mode="always_last", **QUIET
     )  # no change is lost
     area.lines.back(tab.back, typed, shown, **QUIET)
 

@@ -44,7 +44,7 @@ def test_a_locked_line_keeps_its_take_and_refuses_changes(tab, number):
     line = tab.store.open(number).script.lines[1].id
     act(tab, number, do="lock", line=line)
     kept = tab.store.open(number).job(line).key
-    tab.manner(number, View(), (), *values_of(Delivery(seed=9)))
+    tab.read_settings(number, View(), (), *values_of(Delivery(seed=9)))
     assert statuses(tab, number) == ["waiting", "locked", *["waiting"] * (LINES - 2)]
     assert tab.store.open(number).job(line).key == kept
     with pytest.warns(UserWarning, match="locked"):

@@ -144,7 +144,7 @@ def test_a_field_that_means_nothing_is_refused(tab, number, changes):
     for place, value in changes.items():
         values[place] = value
     with pytest.warns(UserWarning, match=r"seed|pause|pronunciation"):
-        tab.manner(number, View(), (), *values)
+        tab.read_settings(number, View(), (), *values)
     assert tab.store.open(number).project.delivery == Delivery()
 
 
