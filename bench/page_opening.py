@@ -31,7 +31,7 @@ TOLD = """
   return {
     ready,
     html: visit.responseEnd,
-
+    painted: performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0,
     requests: early.length + 1,
     bytes: early.reduce((sum, each) => sum + each.transferSize, visit.transferSize),
     ...opening,

@@ -54,4 +54,4 @@ def _page_assets(settings: StudioSettings) -> list[Middleware]:
     from studio.ui import static_files
     from studio.ui.gradio_compat.page_assets import PageAssets
 
-    return [Middleware(PageAssets, head=static_files.script() + static_files.preloads())]
+    return [Middleware(PageAssets, head=static_files.preloads())]

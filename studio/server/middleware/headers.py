@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 SPACES: Final = ("https://huggingface.co", "https://*.huggingface.co", "https://*.hf.space")
 OWN: Final = {
     "default-src": "'self'",
-    "script-src": "'self' 'unsafe-inline' 'unsafe-eval' blob:",  # Gradio's inline scripts and eval
+    "script-src": "'self' 'unsafe-inline' 'unsafe-eval'",  # as Gradio needs; ours are files
     "style-src": "'self' 'unsafe-inline'",
     "img-src": "'self' data: blob:",
     "media-src": "'self' data: blob:",
