@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from engine import Library, SpeechEngine, SpeechRequest
 from studio.imports.import_process import Imports
@@ -18,7 +19,9 @@ from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
 from studio.voices.transcription import Transcribe
 from studio.voices.voice_catalog import Choices
-from studio.voices.voice_training import VoiceTraining
+
+if TYPE_CHECKING:  # a container without the trainer serves too
+    from studio.voices.voice_training import VoiceTraining
 
 LARGEST_UPLOAD = 100 << 20  # bytes, as for the largest recording; Gradio's default is unlimited
 

@@ -89,16 +89,19 @@ def stores_of(context: AppContext, engine: SpeechEngine) -> Studio:
     """The stores of the data folder; with a page, also what it alone needs."""
     from studio.context import open_studio
     from studio.retention import open_takes
-    from studio.voices.voice_training import VoiceTraining
 
-    settings = context.settings
+    settings, trainings = context.settings, None
+    if settings.page and not settings.guests:
+        from studio.voices.voice_training import VoiceTraining
+
+        trainings = VoiceTraining(settings.data, settings.transcriber)
     return open_studio(
         engine,
         context.shelves(),
         open_takes(settings),
         guests=settings.guests,
         transcribe=context.transcribe() if settings.page else None,
-        trainings=None if settings.guests else VoiceTraining(settings.data, settings.transcriber),
+        trainings=trainings,
     )
 
 

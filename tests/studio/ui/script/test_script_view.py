@@ -108,7 +108,8 @@ def test_programs_get_a_sound_and_its_subtitles(tab, studio, monkeypatch):
 
 
 def test_refusals_of_an_upload_are_there_in_all_languages():
-    words = json.loads(re.search(r"hasOwn\((\{.*?\}), english", _imports(5 << 20))[1])
+    script = _imports(5 << 20)
+    words = json.loads(script[script.index('{"events"') : script.rindex("}),") + 1])["words"]
     assert set(words) == {text.format(most=5) for text in REFUSALS}
     assert all('lang="zh"' in told for told in words.values())
     assert "最多 5 MB" in words["The file is too large: at most 5 MB."]
