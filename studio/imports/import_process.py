@@ -1,6 +1,6 @@
 """Imports: each file is parsed by a process of its own (worker.py), a few at a time.
 
-An address has one import at a time. Others wait in a short queue, and are refused if it is full.
+An address has one import at a time, others wait in a short queue, and who finds it full is told so.
 What a process sends back is bounded and checked as if a stranger had sent it. Knows no formats.
 """
 
@@ -71,13 +71,13 @@ def close_imports() -> None:
 
 
 class Imports:
-    """The imports of one server. Thread-safe. `address`: of the visitor whose event runs."""
+    """Of one server. Any thread. `address`: where the visitor is whose event runs."""
 
     def __init__(self, address: Callable[[], str] = page_address) -> None:
         self._address = address
         self._changed = threading.Condition()  # holds what follows
         self._addresses: set[str] = set()  # with an import that runs or waits
-        self._taken = 0  # running and waiting
+        self._taken = 0  # of the places
         self._running: set[subprocess.Popen[bytes]] = set()
         self._closed = False
         _ALL.add(self)
@@ -182,13 +182,13 @@ class Imports:
             return process
 
 
-def _answer(process: subprocess.Popen[bytes], command: Sequence[str]) -> tuple[bytes, bytes]:
-    """The first line and the rest of its output, cut off above the bound."""
+def _answer(process: subprocess.Popen[bytes], asked: Sequence[str]) -> tuple[bytes, bytes]:
+    """The first line and the rest of what it writes, or the beginning of too much."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         with suppress(OSError), process.stdin as sent:  # it may have ended
-            sent.write("\n".join(command).encode())
+            sent.write("\n".join(asked).encode())
         with process.stdout as out:
             head = out.readline(MOST_HEAD)
             body = out.read(MOST_RESULT + 1)
@@ -202,7 +202,7 @@ def _answer(process: subprocess.Popen[bytes], command: Sequence[str]) -> tuple[b
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and its group, if it is still running."""
+    """With its group; one that has ended is left alone."""
     if process.poll() is None:
         if sys.platform != "win32":
             with suppress(OSError):
@@ -233,10 +233,10 @@ def _body_of(head: bytes, body: bytes, returned: int) -> bytes:
 
 
 def _refusal(key: object, values: object) -> Message:
-    """A reader's message, if its values are short plain text."""
+    """A reader's message; only one that fills names with short plain values is believed."""
     if not isinstance(key, str) or not isinstance(values, dict):
         return Message(DAMAGED)
-    plain = all(isinstance(each, int | float | str) for each in values.values())
+    plain = all(isinstance(own, int | float | str) for own in values.values())
     names = {match[1] for match in _NAME.finditer(key)}
     rest = _NAME.sub("", key)
     if not plain or not names <= values.keys() or "{" in rest or "}" in rest:

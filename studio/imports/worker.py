@@ -25,14 +25,14 @@ MOST_HANDLES = 64
 
 
 def main() -> None:
-    stream = sys.stdin.buffer
-    limits = json.loads(stream.readline())
+    asked = sys.stdin.buffer
+    limits = json.loads(asked.readline())
     _bound(limits)
     sys.path.insert(0, str(Path(__file__).parents[2]))
     sys.path += limits.get("path", [])  # where the server has its libraries, last
     head: dict[str, Any] = {"done": True}
     try:
-        body = _done(json.loads(stream.read()))
+        body = _done(json.loads(asked.read()))
     except MemoryError:
         head, body = {"failed": "memory"}, b""
     except RecursionError:
@@ -55,8 +55,8 @@ def _done(task: dict[str, Any]) -> bytes:
         from studio.scripts.text.passages import SpeechOptions
         from studio.scripts.text.typed import script_of_text
 
-        options = SpeechOptions.model_validate(task["options"])
-        return packed_script(script_of_text(task["text"], options, task["speakers"]))
+        manner = SpeechOptions.model_validate(task["manner"])
+        return packed_script(script_of_text(task["text"], manner, task["speakers"]))
     path = Path(task["path"])
     with path.open("rb") as file:
         if "folder" in task:
@@ -69,7 +69,7 @@ def _done(task: dict[str, Any]) -> bytes:
 
 
 def _refusal(error: Exception) -> dict[str, Any]:
-    """The reader's message; any other exception is a damaged file, or a fault of the reader."""
+    """What the file's reader has said; anything else is a damaged file, or a fault of ours."""
     with suppress(ImportError):  # where a library is missing, `error` says so
         from engine import InvalidText
 
