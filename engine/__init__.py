@@ -83,6 +83,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         split_sentences,
         spoken_size,
     )
+    from engine.text.spoken_form import spoken_form
     from engine.threads import lower_thread_priority
     from engine.types import (
         CODEBOOKS,
@@ -227,6 +228,7 @@ __all__ = [
     "speaker_space",
     "speaking_seconds",
     "split_sentences",
+    "spoken_form",
     "spoken_size",
     "write_atomic",
 ]

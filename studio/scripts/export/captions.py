@@ -1,18 +1,21 @@
 """Subtitles and chapter lists from a timeline.
 
-A line's start and end are those of its samples. A long line is shown in parts, whose times are
-estimated by letters.
+A line's start and end are those of its samples. A long line is shown in parts, which change where
+the next part's first word is heard (studio.word_times), or without its sound by share of letters.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from engine import SAMPLE_RATE, SYLLABIC, spoken_size
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.text.sentences import SpokenPiece, spoken_pieces
 from studio.scripts.timeline import Chapter, Span, Timeline
+from studio.word_times import part_times
 
 ROW, ROWS = 42, 2  # columns of a row, and rows of a caption
 AT_ONCE = SpokenPiece(shortest=12, longest=84)  # letters per caption
@@ -30,13 +33,21 @@ class Caption:
     text: str
 
 
-def captions(timeline: Timeline) -> list[Caption]:
-    return [caption for span in timeline.heard for caption in _parts(span)]
+def captions(timeline: Timeline, sounds: LineAudio | None = None) -> list[Caption]:
+    return [caption for span in timeline.heard for caption in _parts(span, sounds)]
 
 
-def srt(timeline: Timeline) -> str:
+def srt(timeline: Timeline, sounds: LineAudio | None = None) -> str:
     """SubRip; speakers are named if there are several."""
-    shown = captions(timeline)
+    return srt_of(captions(timeline, sounds))
+
+
+def vtt(timeline: Timeline, sounds: LineAudio | None = None) -> str:
+    """WebVTT, with voices."""
+    return vtt_of(captions(timeline, sounds))
+
+
+def srt_of(shown: Sequence[Caption]) -> str:
     named = _is_dialogue(shown)
     entries = [
         f"{number}\n{_clock(each.start, ',')} --> {_clock(each.end, ',')}\n"
@@ -46,12 +57,11 @@ def srt(timeline: Timeline) -> str:
     return "\n".join(entries)
 
 
-def vtt(timeline: Timeline) -> str:
-    """WebVTT, with voices."""
+def vtt_of(shown: Sequence[Caption]) -> str:
     entries = [
         f"{_clock(each.start, '.')} --> {_clock(each.end, '.')}\n"
         f"{_voice(each.speaker)}{_escape(_rows(each.text))}\n"
-        for each in captions(timeline)
+        for each in shown
     ]
     return "\n".join(["WEBVTT\n", *entries])
 
@@ -61,18 +71,25 @@ def chapter_list(timeline: Timeline) -> str:
     return "".join(f"{_hours(each.start)} {chapter_title(each)}\n" for each in timeline.chapters)
 
 
-def _parts(span: Span) -> Iterator[Caption]:
+def _parts(span: Span, sounds: LineAudio | None) -> Iterator[Caption]:
     pieces = (text.strip() for text in spoken_pieces(span.line.text, breath=AT_ONCE))
     texts = [text for piece in pieces for text in _fitting(piece, span.line.speaker)]
     if span.samples < len(texts) * SHORTEST * SAMPLE_RATE:
         texts = [span.line.text]
-    whole = sum(map(spoken_size, texts)) or 1
-    start, said = span.start, 0
-    for text in texts:
-        said += spoken_size(text)
-        end = span.start + span.samples * said // whole
+    start = span.start
+    for text, end in zip(texts, _ends(texts, span, sounds), strict=True):
         yield Caption(milliseconds(start), milliseconds(end), span.line.speaker, text)
         start = end
+
+
+def _ends(texts: Sequence[str], span: Span, sounds: LineAudio | None) -> list[int]:
+    """The sample at which each part ends: where the next one is heard."""
+    heard = len(texts) > 1 and sounds and span.key in sounds
+    if heard and sounds and (times := part_times(texts, sounds.read(span.key))):
+        starts = [span.start + round(start * SAMPLE_RATE) for start, _ in times[1:]]
+        return [*starts, span.end]
+    said = list(accumulate(map(spoken_size, texts)))
+    return [span.start + span.samples * each // (said[-1] or 1) for each in said]
 
 
 def _fitting(text: str, speaker: str) -> list[str]:

@@ -11,9 +11,10 @@ from typing import Any
 
 from engine import SAMPLE_RATE, RequestError
 from studio.scripts.export.audio_files import AudioFormat, Tags
-from studio.scripts.export.captions import chapter_list, srt, vtt
+from studio.scripts.export.captions import captions, chapter_list, srt_of, vtt_of
 from studio.scripts.export.export_files import export_file, export_lines
 from studio.scripts.export.loudness import WANTED, loudness_gains
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.projects import Project
 from studio.scripts.store import LANGUAGES, OpenScript, ScriptStore
 from studio.scripts.timeline import Timeline, build_timeline
@@ -54,7 +55,7 @@ def export(
     gains = None
     if options.loudness is not None and timeline.heard:
         gains = loudness_gains(timeline, opened.sounds, options.loudness)
-    texts = _texts(timeline, name) if options.texts else {}
+    texts = _texts(timeline, name, opened.sounds) if options.texts else {}
     artist = options.artist.strip()[:200] or opened.project.book.author
     tags = Tags(
         title,
@@ -92,8 +93,9 @@ def _language(project: Project) -> str:
     return _THREE_LETTERS.get(named, "")
 
 
-def _texts(timeline: Timeline, name: str) -> dict[str, str]:
-    texts = {f"{name}.srt": srt(timeline), f"{name}.vtt": vtt(timeline)}
+def _texts(timeline: Timeline, name: str, sounds: LineAudio) -> dict[str, str]:
+    shown = captions(timeline, sounds)  # aligned once
+    texts = {f"{name}.srt": srt_of(shown), f"{name}.vtt": vtt_of(shown)}
     if len(timeline.chapters) > 1:
         texts[f"{name}-chapters.txt"] = chapter_list(timeline)
     return texts

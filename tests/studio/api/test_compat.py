@@ -7,14 +7,12 @@ import io
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 import soundfile
 from fastapi.testclient import TestClient
 
 from engine import SAMPLE_RATE, Engine, Library, Pcm
 from studio.api import ApiSettings, create_api
-from studio.api.compat.captioned_speech import word_times
 from studio.api.responses.audio_output import Output
 from studio.api.routes import speech
 from studio.voices.foreign_names import FOREIGN_VOICES
@@ -120,15 +118,6 @@ def test_captioned_speech_has_the_times_of_words(client: TestClient) -> None:
     edges = [each[key] for each in times for key in ("start_time", "end_time")]
     assert edges == sorted(edges)
     assert 0 <= edges[0] < edges[-1] <= len(sound) / SAMPLE_RATE
-
-
-def test_words_are_not_heard_in_pauses() -> None:
-    tone = (np.sin(np.arange(SAMPLE_RATE) / 5) * 9000).astype(np.int16)
-    pcm = np.concatenate([tone * 0, tone, tone * 0, tone])
-    times = word_times("abcd efgh", pcm)
-    assert times[0][1] == pytest.approx(1, abs=0.03)
-    assert times[1][1] == pytest.approx(2, abs=1.03)
-    assert times[1][2] == pytest.approx(4, abs=0.03)
 
 
 def test_a_key_may_come_as_other_clients_send_it(engine: Engine, library: Library) -> None:

@@ -1,0 +1,74 @@
+"""What a frame of speech sounds like, in numbers: mel spectra around it, less their mean.
+
+Knows no words.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import SAMPLE_RATE, Pcm
+
+Floats = NDArray[np.float32]
+
+HOP: Final = 240  # samples: 10 ms
+_WINDOW: Final = 600  # samples: 25 ms
+_FFT: Final = 1024
+_BANDS: Final = 24
+_LOWEST, _HIGHEST = 90.0, 8000.0  # Hz
+_CONTEXT: Final = (-6, -3, -1, 0, 1, 3, 6)  # frames beside each
+_FLOOR: Final = 12.0  # natural log of power under the loudest band, below which all is silence
+_LOUD: Final = 6.0  # below the loudest, above which a frame counts for the mean
+
+
+def features(pcm: Pcm) -> Floats:
+    """[frames, values], a frame every 10 ms."""
+    mel = _log_mel(pcm)  # [frames, bands]
+    if not len(mel):
+        return np.zeros((0, len(_CONTEXT) * (_BANDS + 1)), np.float32)
+    loudness = mel.max(1)
+    speech = loudness > loudness.max(initial=0) - _LOUD
+    mean = mel[speech].mean(0) if speech.any() else np.zeros(_BANDS, np.float32)
+    level = (loudness - loudness.max(initial=0))[:, None] / 4 + 1
+    values = np.concatenate(((mel - mean) / 3, level), 1)
+    padded = np.pad(values, ((-_CONTEXT[0], _CONTEXT[-1]), (0, 0)), mode="edge")
+    shifts = [padded[shift - _CONTEXT[0] :][: len(values)] for shift in _CONTEXT]
+    return np.concatenate(shifts, 1).astype(np.float32)
+
+
+def _log_mel(pcm: Pcm) -> Floats:
+    sound = np.pad(pcm.astype(np.float32) / 32768, (_WINDOW // 2, _WINDOW))
+    sound = np.append(sound[:1], sound[1:] - 0.9 * sound[:-1])  # high bands as loud as low ones
+    frames = np.lib.stride_tricks.sliding_window_view(sound, _WINDOW)[::HOP][: len(pcm) // HOP]
+    parts = [frames[at : at + 2048] for at in range(0, len(frames), 2048)]  # little memory
+    powers = [np.abs(np.fft.rfft(part * _window(), _FFT)) ** 2 @ _filters() for part in parts]
+    if not powers:
+        return np.zeros((0, _BANDS), np.float32)
+    mel = np.log(np.concatenate(powers) + 1e-10)
+    floored: Floats = np.maximum(mel, mel.max() - _FLOOR).astype(np.float32)
+    return floored
+
+
+@lru_cache(maxsize=1)
+def _window() -> Floats:
+    return np.hanning(_WINDOW).astype(np.float32)
+
+
+@lru_cache(maxsize=1)
+def _filters() -> Floats:
+    """[bins, bands]: triangles, evenly spaced on the mel scale."""
+    edges = np.linspace(_mel(_LOWEST), _mel(_HIGHEST), _BANDS + 2)
+    hertz = 700 * (np.exp(edges / 1127) - 1)
+    bins = np.arange(_FFT // 2 + 1) * SAMPLE_RATE / _FFT
+    rising = (bins[:, None] - hertz[:-2]) / (hertz[1:-1] - hertz[:-2])
+    falling = (hertz[2:] - bins[:, None]) / (hertz[2:] - hertz[1:-1])
+    triangles: Floats = np.clip(np.minimum(rising, falling), 0, None).astype(np.float32)
+    return triangles
+
+
+def _mel(hertz: float) -> float:
+    return float(1127 * np.log1p(hertz / 700))
