@@ -135,6 +135,7 @@ ORDER = {
         "retention",
         "scripts",
         "takes",
+        "word_times",
         "voices",
         "watermark",
         "",
