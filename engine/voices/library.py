@@ -14,7 +14,7 @@ import secrets
 import shutil
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -69,6 +69,8 @@ REMEMBERED = 10_000  # voices of all folders, some 10 kB each
 COUNTED = 20  # ids like anna-2 that are tried before one is drawn
 LONGEST_NUMBERED = 74  # characters of a name before its number
 STALE = 3600.0  # seconds after which an unfinished voice is deleted
+BESIDE = re.compile(r"[a-z]{1,20}\.[a-z]{1,8}")  # files of others than the library
+NOTHING: Mapping[str, bytes] = {}
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # not allowed as file names on Windows
 
 
@@ -109,13 +111,18 @@ class Library:
 
         return MoodLibrary(lambda: self.folder / MOODS, self._built_in_moods, self._most)
 
-    def save(self, name: str, voice: Storable, **details: Any) -> SavedVoice:
-        """Save a voice. `details` are fields of VoiceCard: kind, note, colour, tags, consent …"""
+    def save(
+        self, name: str, voice: Storable, beside: Mapping[str, bytes] = NOTHING, **details: Any
+    ) -> SavedVoice:
+        """Save a voice. `details` are fields of VoiceCard: kind, note, colour, tags, consent …
+
+        `beside`: files that stay with the voice, in its folder (see `file_beside`).
+        """
         kind = "design" if isinstance(voice, Design) else "trained" if voice.trained else "clone"
         card = _card({"kind": kind, "created": _now(), **details}, voice, name)
         with self._writing(create=True):
             self._check_free(card.name)
-            return self._store(card, voice)
+            return self._store(card, voice, beside)
 
     def list(self) -> tuple[SavedVoice, ...]:
         """Every voice that can be read, by name."""
@@ -132,6 +139,15 @@ class Library:
         """One voice by its id. Raises UnknownVoice or InvalidVoice."""
         place = self._find(voice_id)
         return read_folder(place, built_in=place.parent == self._built_in)
+
+    def file_beside(self, voice_id: str, name: str, most: int) -> bytes | None:
+        """A file that was saved with a voice; None if there is none, or not of that size."""
+        path = self._find(voice_id) / name
+        if not BESIDE.fullmatch(name) or path.is_symlink() or not path.is_file():
+            return None
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+        return data if len(data) <= most else None
 
     def find(self, name: str) -> SavedVoice | None:
         """A voice by name, else by id, ignoring case; the oldest if several share the name.
@@ -293,7 +309,9 @@ class Library:
     def _is_taken(self, name: str, own: str = "") -> bool:
         return any(each.id != own for index in self._read() for each in index.named(name))
 
-    def _store(self, card: VoiceCard, voice: Storable) -> SavedVoice:
+    def _store(
+        self, card: VoiceCard, voice: Storable, beside: Mapping[str, bytes] = NOTHING
+    ) -> SavedVoice:
         """Write to a temporary folder, then rename it."""
         with explain_write_errors(self.folder / slug(card.name)):
             self.check_room()
@@ -302,6 +320,9 @@ class Library:
             aside.mkdir()
             try:
                 kept = fill_folder(aside, card, voice)
+                for file, data in beside.items():
+                    assert BESIDE.fullmatch(file), file
+                    write_atomic(aside / file, data)
 
                 def is_other(own_id: str) -> bool:
                     return self._is_built_in(own_id) or self._is_deleted(own_id, card.name)

@@ -21,6 +21,7 @@ from studio.api.errors import ApiError, too_many
 from studio.api.metrics import Metrics
 from studio.api.rates import Rates
 from studio.api.single_flight import SingleFlight
+from studio.api.voice_makers import VoiceMakers
 from studio.api.voice_resolver import VoiceResolver
 from studio.ranged_response import RecentSounds
 from studio.settings import ApiSettings
@@ -64,6 +65,7 @@ class ApiContext:
     metrics: Metrics
     voices: VoiceResolver
     sockets: Places
+    makers: VoiceMakers
     stats: SingleFlight[Stats] = field(default_factory=SingleFlight)
     previews: RecentSounds = field(default_factory=lambda: RecentSounds(PREVIEWS))
     exposition: SingleFlight[bytes] = field(default_factory=SingleFlight)  # of the metrics
@@ -117,7 +119,8 @@ def build_context(
     voices = VoiceResolver(engine, library, settings)
     places = Places(settings.sockets, settings.address_sockets)
     rates = rates or Rates(settings)
-    return ApiContext(engine, library, settings, rates, Metrics(engine), voices, places)
+    makers = VoiceMakers(engine, library, voices)
+    return ApiContext(engine, library, settings, rates, Metrics(engine), voices, places, makers)
 
 
 def context_of(connection: HTTPConnection) -> ApiContext:

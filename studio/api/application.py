@@ -6,6 +6,7 @@ from functools import partial
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
@@ -23,7 +24,7 @@ from studio.api.metrics import Metrics
 from studio.api.openapi import describe
 from studio.api.rates import Rates
 from studio.api.responses.paced_bodies import PacedBodies
-from studio.api.routes import speech, status, voices
+from studio.api.routes import speech, status, voice_consents, voices
 from studio.settings import ApiSettings
 
 GUARDED = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/openapi.json")
@@ -50,7 +51,7 @@ def create_api(
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url=None)
     api.openapi = partial(describe, api)  # type: ignore[method-assign]
     api.state.context = build_context(engine, library, settings, rates)
-    for routes in (speech, voices, status, elevenlabs, captioned_speech):
+    for routes in (speech, voices, voice_consents, status, elevenlabs, captioned_speech):
         api.include_router(routes.router)
     for path in ("/v1/openapi.json", "/openapi.json"):
         api.add_api_route(path, _openapi, include_in_schema=False)
@@ -58,8 +59,8 @@ def create_api(
         api.add_api_route(pattern, _unknown, methods=_ALL, include_in_schema=False, name=UNKNOWN)
     # Bound here, since the state of a request that passed through the page is Gradio's.
     refuse = partial(_refuse, api.state.context.metrics)
-    known = (ApiError, TimbreError, RequestValidationError, HTTPException, ClientDisconnect)
-    for kind in (*known, Exception):
+    known = (ApiError, TimbreError, RequestValidationError, ValidationError, HTTPException)
+    for kind in (*known, ClientDisconnect, Exception):
         api.add_exception_handler(kind, refuse)
     api.add_middleware(_Doors, context=api.state.context)
     # For the page too: Gradio adds no CORS if its parent has this middleware.

@@ -8,14 +8,16 @@ voice work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import anyio.to_thread
 import numpy as np
 
 from engine import (
+    SAMPLE_RATE,
     Blend,
     Clone,
     Design,
@@ -23,10 +25,12 @@ from engine import (
     Library,
     Mood,
     Mooded,
+    Pcm,
     Preset,
     SavedMood,
     SpeechEngine,
     Voice,
+    Waveform,
     load_reference_audio,
 )
 from studio.api.bodies.inline_reference import audio_of, is_data_url, refuse_address
@@ -40,6 +44,7 @@ from studio.voices.consent import is_consent
 from studio.voices.voice_catalog import Choices, Method
 
 NO_NAMES = ("", "default")
+Result = TypeVar("Result")
 
 
 class VoiceResolver:
@@ -120,8 +125,23 @@ class VoiceResolver:
         self, recording: bytes, transcript: str, model: str | None, param: str = "audio"
     ) -> Clone:
         """A voice from an audio file sent as `param`; it waits its turn."""
+        return await self._in_turn(partial(self._clone, recording, transcript, model), param)
+
+    async def waveform(self, recording: bytes, param: str) -> Waveform:
+        """A recording, checked as one that is cloned; it waits its turn."""
+        return (await self._in_turn(partial(load_reference_audio, recording), param)).waveform
+
+    async def clone_take(self, pcm: Pcm, text: str) -> Clone:
+        """A voice from speech that was made here; it waits its turn."""
+
+        def work() -> Clone:
+            waveform = load_reference_audio((pcm, SAMPLE_RATE)).waveform
+            return self._engine.clone(waveform, text)
+
+        return await self._in_turn(work, "prompt")
+
+    async def _in_turn(self, work: Callable[[], Result], param: str) -> Result:
         try:
-            work = partial(self._clone, recording, transcript, model)
             return await self._recordings.run(work)
         except InvalidAudio as error:
             raise replace(explain(error), param=param) from error
@@ -170,11 +190,18 @@ class VoiceResolver:
         if manner.task_type == "VoiceDesign":
             return Design(manner.instructions)
         name = _name(manner)
+        if isinstance(manner.voice, VoiceId):
+            name = await anyio.to_thread.run_sync(self._by_id, name)
         named = name.lower() not in NO_NAMES
         voice = await (self._by_name(name, manner) if named else self._default(manner))
         if manner.x_vector_only_mode and isinstance(voice, Clone):
             return voice_alone(voice)
         return voice
+
+    def _by_id(self, voice_id: str) -> str:
+        """What names the voice with this id, although another may have it as its name."""
+        exact = f"#{voice_id}"
+        return exact if self._library.find(exact) else voice_id
 
     async def _by_name(self, name: str, manner: SpeechOptions) -> Voice:
         """Find a named voice; the library is read in a thread."""

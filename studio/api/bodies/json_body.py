@@ -30,11 +30,16 @@ class BoundedJson(APIRoute):
 
         async def bounded(request: Request) -> Response:
             if self.body_field:
-                _check_type(request)
-                request._json = parse(await _read(request))
+                request._json = await read_json(request)
             return await handle(request)
 
         return bounded
+
+
+async def read_json(request: Request) -> Any:
+    """A request's JSON body within the limits. Raises ApiError."""
+    _check_type(request)
+    return parse(await _read(request))
 
 
 def _check_type(request: Request) -> None:

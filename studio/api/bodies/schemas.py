@@ -283,6 +283,29 @@ class BlendBody(Body):
         return format_blend(tuple((share.voice, share.weight) for share in self.voices))
 
 
+class DescribedVoice(Body):
+    """POST /v1/audio/voices with `type` prompt: a voice out of a description."""
+
+    type: Literal["prompt"] = "prompt"
+    name: Name
+    prompt: str = Field(min_length=1, max_length=2000)
+    script_hint: str = Field("", max_length=1000)  # what it says while it is made
+    model: Annotated[str, Field(max_length=512)] = ""
+
+    @field_validator("prompt")
+    @classmethod
+    def _says_something(cls, prompt: str) -> str:
+        if not prompt.strip():
+            raise ValueError("describe the voice")
+        return prompt.strip()
+
+
+class ConsentName(Body):
+    """POST /v1/audio/voice_consents/{id}."""
+
+    name: Name
+
+
 class Configuration(SpeechOptions):
     """The `session.config` message of the WebSocket; it applies from the next utterance on."""
 

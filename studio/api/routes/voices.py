@@ -14,26 +14,36 @@ from fastapi import APIRouter, Request
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response
 
-from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, Voice, recorded_moods
+from engine import (
+    Clone,
+    InvalidVoice,
+    SavedVoice,
+    SpeechRequest,
+    UnknownVoice,
+    Voice,
+    recorded_moods,
+)
 from studio.api.api_context import ApiContext, Shared
 from studio.api.bodies.forms import Form, read_form
-from studio.api.bodies.json_body import BoundedJson, check_separators
-from studio.api.bodies.schemas import BlendBody, Numbers
+from studio.api.bodies.json_body import BoundedJson, check_separators, read_json
+from studio.api.bodies.schemas import BlendBody, DescribedVoice, Numbers
 from studio.api.errors import ApiError
 from studio.api.responses.audio_output import Output, render
 from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.streaming_response import whole
-from studio.api.voice_resolver import NO_NAMES
 from studio.ranged_response import etag_of, is_known, ranged_response, unchanged
 from studio.voices.consent import blend_consent, is_consent
+from studio.voices.consent_recordings import ConsentRecordings
 
 router = APIRouter(tags=["voices"], route_class=BoundedJson)
 WANT_OBJECTS = ("python-requests", "Python/")  # user agents of Open WebUI
 PREVIEW = "Hello. This is how I sound when I read to you."
 MOST_NUMBERS = 8192
-MARKS = ":+,()"  # separators of a written blend
 _UPLOAD = {
     "name": ("name",),
+    "type": ("type",),
+    "prompt": ("prompt",),
+    "script_hint": ("script_hint",),
     "consent": ("consent",),
     "audio": ("audio", "audio_sample", "file"),
     "embedding": ("embedding", "speaker_embedding"),
@@ -48,6 +58,7 @@ _MOOD = {
     "transcript": ("transcript", "ref_text"),
     "model": ("model",),
 }
+_DESCRIBED = ("name", "prompt", "script_hint", "model")
 _EMBEDDING = {
     "audio": ("audio", "audio_sample", "file"),
     "model": ("model",),
@@ -104,27 +115,61 @@ def _listing(context: ApiContext, objects: bool) -> Response:
 
 @router.post("/v1/audio/voices")
 async def upload(request: Request, context: Shared) -> dict[str, Any]:
+    """Keep a voice: a recording or its vector (a form), or a description (a form or JSON)."""
+    if request.headers.get("content-type", "").lower().startswith("application/json"):
+        described = DescribedVoice.model_validate(await read_json(request))
+        return await _describe_voice(described, context, request)
     form = await read_form(request, _UPLOAD, context.settings.audio_bytes)
-    name = await _new_name(form.need("name"), context)
-    if not is_consent(form.need("consent")):
-        message = "Only upload a voice whose owner has agreed, and say so: consent=true."
-        raise ApiError(400, message, "consent_missing", "consent")
+    kind = form.text("type") or ("prompt" if "prompt" in form.fields else "audio_sample")
+    if kind == "prompt":
+        fields = {name: form.fields[name] for name in _DESCRIBED if name in form.fields}
+        return await _describe_voice(DescribedVoice(**fields), context, request)
+    if kind != "audio_sample":
+        raise ApiError(400, "type is audio_sample or prompt.", "invalid_value", "type")
+    name = await context.makers.new_name(form.need("name"))
+    beside = await _agreement(form.need("consent"), context)
     voice = await cancel_on_disconnect(request, _uploaded(form, context))
-    made_from = form.filename or "a vector"
-    details = {"consent": True, "note": form.text("note"), "made_from": made_from[:400]}
-    return _created(await _save(context, name, voice, **details))
+    made_from = (form.filename or "a vector")[:400]
+    details: dict[str, Any] = {"note": form.text("note"), "made_from": made_from}
+    kept = context.makers.save(name, voice, beside=beside, consent=True, **details)
+    return _created(await kept)
+
+
+async def _describe_voice(
+    body: DescribedVoice, context: ApiContext, request: Request
+) -> dict[str, Any]:
+    model = context.voices.model("" if body.model == "auto" else body.model)
+    work = context.makers.described(body.name, body.prompt, body.script_hint, model)
+    return _created(await cancel_on_disconnect(request, work))
+
+
+async def _agreement(consent: str, context: ApiContext) -> dict[str, bytes]:
+    """A clear yes, or the id of a recording of one, which is kept with the voice."""
+    if consent.startswith("cons_"):
+        recordings = ConsentRecordings(context.library)
+        try:
+            return await anyio.to_thread.run_sync(recordings.files, consent)
+        except UnknownVoice as error:
+            raise ApiError(404, str(error), "consent_not_found", "consent") from error
+    if not is_consent(consent):
+        message = (
+            "Only upload a voice whose owner has agreed, and say so: consent=true, or the id of a "
+            "recording of it (POST /v1/audio/voice_consents)."
+        )
+        raise ApiError(400, message, "consent_missing", "consent")
+    return {}
 
 
 @router.post("/v1/audio/voices/blend")
 async def blend(body: BlendBody, context: Shared) -> dict[str, Any]:
     """Blend voices and save the result."""
-    name = await _new_name(body.name, context)
+    name = await context.makers.new_name(body.name)
     recipe = body.recipe
     voice = await anyio.to_thread.run_sync(context.voices.blend, recipe, body.method)
     parts = await anyio.to_thread.run_sync(context.voices.blend_parts, recipe)
     consent = await anyio.to_thread.run_sync(blend_consent, parts, context.library)
-    details = {"kind": "blend", "consent": consent, "made_from": recipe[:400]}
-    return _created(await _save(context, name, voice, **details))
+    details: dict[str, Any] = {"kind": "blend", "consent": consent, "made_from": recipe[:400]}
+    return _created(await context.makers.save(name, voice, **details))
 
 
 @router.post("/v1/audio/voices/{name}/moods")
@@ -160,7 +205,8 @@ async def delete(name: str, context: Shared) -> dict[str, Any]:
     saved = await _saved(context, name)
     await anyio.to_thread.run_sync(context.library.delete, saved.id)
     message = f"The voice '{saved.card.name}' is in the trash."
-    return {"success": True, "id": saved.id, "deleted": True, "message": message}
+    told = {"id": saved.id, "object": "audio.voice.deleted", "deleted": True}
+    return {**told, "success": True, "message": message}
 
 
 @router.get("/v1/audio/voices/{name}/preview", response_class=Response)
@@ -240,28 +286,6 @@ def _vector(text: str, context: ApiContext) -> np.ndarray[Any, np.dtype[np.float
     return np.asarray(numbers, np.float32)
 
 
-async def _new_name(name: str, context: ApiContext) -> str:
-    """A name that is not in use, before any work; the library looks again when it saves."""
-    plain = " ".join(name.split())
-    if not plain or plain.casefold() in NO_NAMES or any(mark in plain for mark in MARKS):
-        message = f"A voice's name is one or more words without any of {' '.join(MARKS)}"
-        raise ApiError(400, message, "invalid_name", "name")
-    speakers = map(str.casefold, context.voices.speakers())
-    saved = await anyio.to_thread.run_sync(context.library.named, plain)
-    if saved or plain.casefold() in speakers:
-        message = f"There is a voice called '{plain}' already. Delete it, or choose another name."
-        raise ApiError(409, message, "name_taken", "name")
-    await anyio.to_thread.run_sync(context.library.check_room)
-    return plain
-
-
-async def _save(context: ApiContext, name: str, voice: Clone, **details: Any) -> SavedVoice:
-    def save() -> SavedVoice:
-        return context.library.save(name, voice, **details)
-
-    return await anyio.to_thread.run_sync(save)
-
-
 async def _saved(context: ApiContext, name: str) -> SavedVoice:
     saved = await anyio.to_thread.run_sync(context.library.find, name)
     if saved is None:
@@ -273,7 +297,8 @@ def _created(saved: SavedVoice) -> dict[str, Any]:
     """Id, name and time are also at the top level, where OpenAI's SDK expects them."""
     voice = _describe(saved)
     top = {key: voice[key] for key in ("id", "name", "created_at")}
-    return {"object": "audio.voice", **top, "success": True, "voice": voice}
+    made = {"type": "prompt" if voice["prompt"] else "audio_sample", "prompt": voice["prompt"]}
+    return {"object": "audio.voice", **top, **made, "success": True, "voice": voice}
 
 
 def _describe(saved: SavedVoice) -> dict[str, Any]:
@@ -292,6 +317,7 @@ def _describe(saved: SavedVoice) -> dict[str, Any]:
         "in_context": in_context,
         "speaker_description": card.note or None,
         "made_from": card.made_from or None,
+        "prompt": card.instruct or None,
         "model": card.model or None,
         "moods": [each.mood for each in card.references],
     }

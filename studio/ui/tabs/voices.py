@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -30,6 +31,7 @@ from studio.ui.tabs.voice_form import (
     try_out,
 )
 from studio.ui.voice_cards import PRESSES, VoiceCard, cards
+from studio.voices.consent_recordings import ConsentRecording, consent_of, consent_sound
 from studio.voices.voice_catalog import PHRASE
 
 SHOWN: Final = 60  # voices in the list at once
@@ -45,6 +47,7 @@ WHICH: Final = (
 )
 ENDING: Final = ".voice.safetensors"
 MAX_FILE: Final = 1 << 20  # bytes; a voice has some ten thousand
+NO_SOUND: Final = gr.update(value=None, visible=False)
 EMPTY: Final = Message(
     "No voice is kept yet. Make one under Clone, Design or Blend, or import a file from somebody."
 )
@@ -124,10 +127,10 @@ class VoicesTab:
         return presets + [_card_of(voice, f"#{voice.id}" in there) for voice in self.find("")]
 
     def show(self, picked: str | None) -> tuple[Update, ...]:
-        """The form of a voice: visibility, name, tags, colour, note, facts, file."""
+        """The form of a voice: visibility, name, tags, colour, note, facts, consent, file."""
         voice = self._own(picked)
         if voice is None:
-            return gr.update(visible=False), "", "", COLOUR, "", "", None
+            return gr.update(visible=False), "", "", COLOUR, "", "", NO_SOUND, None
         card = voice.card
         colour, tags = card.colour or COLOUR, ", ".join(card.tags)
         return (
@@ -136,7 +139,12 @@ class VoicesTab:
             tags,
             colour,
             card.note,
-            facts(voice, self._studio.choices().stranger(voice.voice)),
+            facts(
+                voice,
+                self._studio.choices().stranger(voice.voice),
+                consent_of(self._studio.library, voice),
+            ),
+            self._consent(voice),
             self._file(voice),
         )
 
@@ -234,6 +242,16 @@ class VoicesTab:
         path.write_bytes(self._studio.library.export(voice.id))
         return str(path)
 
+    def _consent(self, own: SavedVoice) -> Update:
+        """The recording in which its owner has agreed, if there is one."""
+        sound = consent_sound(self._studio.library, own)
+        if sound is None:
+            return NO_SOUND
+        path = self._outbox / secrets.token_hex(16) / f"{own.id}-consent.flac"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(sound)
+        return gr.update(value=str(path), visible=True)
+
     def _same(self, data: bytes) -> str:
         """The name of an identical voice in the library; empty if there is none."""
         library = self._studio.library
@@ -273,8 +291,11 @@ def split_tags(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
-def facts(voice: SavedVoice, stranger: Message) -> str:
-    """Read-only details as Markdown; `stranger` is about a model that is not loaded."""
+def facts(
+    voice: SavedVoice, stranger: Message, recorded: ConsentRecording | None = None
+) -> str:
+    """Read-only details as Markdown; `stranger` is about a model that is not loaded, `recorded`
+    the recording of its owner's consent."""
     card = voice.card
     when = card.created[:10] or tell(Message("some time ago"))
     lines = [
@@ -284,9 +305,20 @@ def facts(voice: SavedVoice, stranger: Message) -> str:
         card.model and Message("Model: {model}", model=card.model),
         stranger and Message("⚠️ {what}", what=stranger),
         card.consent and Message("Its owner has agreed to the copy."),
+        recorded and _recorded(recorded),
         voice.built_in and Message("Built in, read-only."),
     ]
     return "\n\n".join(tell(line) for line in lines if line)
+
+
+def _recorded(own: ConsentRecording) -> Message:
+    when = datetime.fromtimestamp(own.created_at, timezone.utc).date().isoformat()
+    return Message(
+        "Recorded consent: {name} ({language}, {when})",
+        name=own.name,
+        language=own.language,
+        when=when,
+    )
 
 
 def _one(picked: str | None) -> str:
@@ -335,6 +367,7 @@ class Card(NamedTuple):
     colour: gr.ColorPicker
     note: gr.Textbox
     facts: gr.Markdown
+    consent: gr.Audio
     file: gr.DownloadButton
 
 
@@ -386,6 +419,7 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
     tags = gr.Textbox("", label=word("Tags"), info=word("With commas between them"), max_lines=1)
     note = gr.Textbox("", label=word("Note"), max_lines=4)
     status = gr.Markdown()
+    consent = gr.Audio(label=word("Recorded consent"), interactive=False, visible=False)
     with gr.Row():
         change = gr.Button(word("Save changes"), variant="primary", min_width=120)
         file = gr.DownloadButton(str(word("Export")), min_width=120)
@@ -393,7 +427,7 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
         used = gr.Button(word("Delete anyway"), variant="stop", min_width=120, visible=False)
     phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
     listen = gr.Button(word("Listen"))
-    return Card(column, name, tags, colour, note, status, file), Actions(
+    return Card(column, name, tags, colour, note, status, consent, file), Actions(
         change, delete, used, phrase, listen
     )
 
