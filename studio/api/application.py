@@ -24,7 +24,7 @@ from studio.api.metrics import Metrics
 from studio.api.openapi import describe
 from studio.api.rates import Rates
 from studio.api.responses.paced_bodies import PacedBodies
-from studio.api.routes import speech, status, voice_consents, voices
+from studio.api.routes import realtime, speech, status, voice_consents, voices
 from studio.settings import ApiSettings
 
 GUARDED = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/openapi.json")
@@ -51,7 +51,7 @@ def create_api(
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url=None)
     api.openapi = partial(describe, api)  # type: ignore[method-assign]
     api.state.context = build_context(engine, library, settings, rates)
-    for routes in (speech, voices, voice_consents, status, elevenlabs, captioned_speech):
+    for routes in (speech, realtime, voices, voice_consents, status, elevenlabs, captioned_speech):
         api.include_router(routes.router)
     for path in ("/v1/openapi.json", "/openapi.json"):
         api.add_api_route(path, _openapi, include_in_schema=False)

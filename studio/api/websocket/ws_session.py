@@ -6,15 +6,11 @@ new one on the same socket (barge-in). docs/api.md describes the messages.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
-import anyio
 from pydantic import ValidationError
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from engine import SpeechRequest, TimbreError
 from studio.api.api_context import ApiContext
@@ -22,11 +18,11 @@ from studio.api.bodies.inline_reference import is_data_url
 from studio.api.bodies.json_body import parse
 from studio.api.bodies.schemas import Body, Configuration
 from studio.api.errors import ApiError, explain
+from studio.api.websocket.ws_inbox import WsInbox, run_together
 from studio.api.websocket.ws_sender import Turn, WsOutlet, WsSender
 from studio.api.websocket.ws_utterance import Flowing, Split, Utterance
 
-DONE, IDLE = 1000, 1001
-MOMENT = 0.5  # seconds in which what has come is read, at least
+DONE = 1000
 
 
 class InputText(Body):
@@ -69,18 +65,21 @@ class WsSession:
         self._open: Turn | None = None  # the turn that takes text
         self._cancelled = False  # the open text was cancelled, so its input.done is ignored
         self._count = 0
+        patience = context.settings.idle_timeout
+        self._inbox = WsInbox(socket, self._outlet, patience, self._speaking, self._outlet.error)
+
+    def _speaking(self) -> bool:
+        return bool(self._sender.turns) and not self._open
 
     async def run(self) -> None:
         """Until the client leaves, or has read nothing for too long."""
         try:
-            async with anyio.create_task_group() as halves:
-                for half in (self._sender.run, self._listen):
-                    halves.start_soon(_run_half, half, halves.cancel_scope)
+            await run_together(self._sender.run, self._listen)
         finally:
             self._sender.cancel()
 
     async def _listen(self) -> None:
-        while (text := await self._next()) is not None:
+        while (text := await self._inbox.next()) is not None:
             try:
                 message = self._parse(text)
                 if isinstance(message, SessionClose):
@@ -89,35 +88,6 @@ class WsSession:
             except (TimbreError, ApiError, ValidationError) as error:
                 await self._outlet.error(explain(error))
         return None
-
-    async def _next(self) -> str | None:
-        """The next message; None at the end."""
-        while True:
-            left = self._left()
-            # A process that stood still looks late for what has come, but it looks.
-            with anyio.move_on_after(max(left, MOMENT)):
-                message = await self._socket.receive()
-                self._outlet.active = time.monotonic()
-                if message["type"] == "websocket.disconnect":
-                    return None
-                return message.get("text") or ""
-            if left <= 0:
-                await self._end_idle()
-                return None
-
-    async def _end_idle(self) -> None:
-        await self._outlet.error(ApiError(408, "Nothing was sent for too long.", "idle_timeout"))
-        await self._outlet.close(IDLE, "idle")
-
-    def _left(self) -> float:
-        """Seconds until the idle timeout.
-
-        It does not run while complete text is spoken, nor while what was sent may still play.
-        """
-        patience = self._context.settings.idle_timeout
-        if self._sender.turns and not self._open:
-            return patience
-        return max(self._outlet.active, self._outlet.played) + patience - time.monotonic()
 
     def _parse(self, text: str) -> Message:
         try:
@@ -190,10 +160,3 @@ class WsSession:
             )
             self._count += 1
         self._cancelled, self._open = False, None
-
-
-async def _run_half(half: Callable[[], Awaitable[None]], whole: anyio.CancelScope) -> None:
-    """Run one half of a session, and end the other with it."""
-    with suppress(WebSocketDisconnect):
-        await half()
-    whole.cancel()

@@ -1,0 +1,111 @@
+"""A conversation of OpenAI's Realtime: messages in their order, and what of them is to be spoken.
+
+A response speaks what users and assistants wrote since the last one. Knows no socket.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from studio.api.errors import ApiError
+from studio.api.realtime.events import Item
+
+MOST: Final = 256  # messages; the oldest go first
+LONGEST: Final = 400_000  # characters of them all
+ROOT: Final = "root"  # before the first one
+
+
+@dataclass(eq=False)
+class Message:
+    """One message; while it is spoken its response changes it."""
+
+    id: str
+    role: Literal["user", "assistant", "system"]
+    text: str
+    pending: bool = False  # it was not spoken yet
+    spoken: bool = False  # it is what a response said
+    seconds: float = 0.0  # of its speech
+    status: Literal["in_progress", "completed", "incomplete"] = "completed"
+
+    def told(self) -> dict[str, Any]:
+        if self.spoken:
+            content = [{"type": "output_audio", "transcript": self.text}]
+        else:
+            kind = "output_text" if self.role == "assistant" else "input_text"
+            content = [{"type": kind, "text": self.text}]
+        return {
+            "id": self.id,
+            "object": "realtime.item",
+            "type": "message",
+            "status": self.status,
+            "role": self.role,
+            "content": content,
+        }
+
+
+class Conversation:
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+
+    def add(self, id: str, item: Item, after: str | None = None) -> str | None:
+        """A message behind `after`, or behind all. Returns the id before it. Raises ApiError."""
+        if any(each.id == id for each in self._messages):
+            raise ApiError(400, f"There is an item '{id}' already.", "item_exists", "item.id")
+        if len(item.text) > LONGEST // 4:
+            raise ApiError(413, "This text is too long. Send it in parts.", "too_large", "item")
+        place = len(self._messages)
+        if after == ROOT:
+            place = 0
+        elif after is not None:
+            place = self._place(after, "previous_item_id") + 1
+        pending = item.role != "system"
+        self._messages.insert(place, Message(id, item.role, item.text, pending=pending))
+        self._forget()
+        where = next((i for i, each in enumerate(self._messages) if each.id == id), 0)
+        return self._messages[where - 1].id if where else None
+
+    def last(self) -> str | None:
+        return self._messages[-1].id if self._messages else None
+
+    def append(self, message: Message) -> None:
+        self._messages.append(message)
+        self._forget()
+
+    def get(self, id: str) -> Message:
+        """Raises ApiError."""
+        return self._messages[self._place(id, "item_id")]
+
+    def delete(self, id: str) -> None:
+        del self._messages[self._place(id, "item_id")]
+
+    def truncate(self, id: str, seconds: float) -> None:
+        """Keep what was heard of a message until then. Raises ApiError."""
+        message = self.get(id)
+        if not message.spoken:
+            raise ApiError(400, "Only speech is truncated.", "invalid_value", "item_id")
+        if seconds > message.seconds + 0.001:
+            said = f"This item has {message.seconds * 1000:.0f} ms of audio."
+            raise ApiError(400, said, "invalid_value", "audio_end_ms")
+        share = seconds / message.seconds if message.seconds else 0.0
+        message.text = message.text[: round(len(message.text) * share)]
+        message.seconds = min(seconds, message.seconds)
+
+    def waiting(self) -> str:
+        """What is to be spoken next."""
+        return "\n".join(each.text for each in self._messages if each.pending and each.text)
+
+    def take(self) -> None:
+        """What was waiting is spoken now."""
+        for each in self._messages:
+            each.pending = False
+
+    def _place(self, id: str, param: str) -> int:
+        for place, each in enumerate(self._messages):
+            if each.id == id:
+                return place
+        raise ApiError(404, f"There is no item '{id[:128]}'.", "item_not_found", param)
+
+    def _forget(self) -> None:
+        while len(self._messages) > MOST or sum(len(own.text) for own in self._messages) > LONGEST:
+            self._messages.pop(0)
