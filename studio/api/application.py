@@ -16,7 +16,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine import Library, SpeechEngine, TimbreError
 from studio.api.api_context import ApiContext, build_context
 from studio.api.auth import AuthGate, ForPaths
-from studio.api.compat import captioned_speech, elevenlabs
+from studio.api.compat import (
+    captioned_speech,
+    elevenlabs,
+    elevenlabs_account,
+    elevenlabs_socket,
+    elevenlabs_timestamps,
+    other_paths,
+)
 from studio.api.compat.request_labels import RequestLabels
 from studio.api.errors import ApiError, explain
 from studio.api.methods import METHODS, UNKNOWN, Head, allowed_methods, refuse_method
@@ -27,7 +34,7 @@ from studio.api.responses.paced_bodies import PacedBodies
 from studio.api.routes import realtime, speech, status, voice_consents, voices
 from studio.settings import ApiSettings
 
-GUARDED = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/openapi.json")
+GUARDED = ("/v1/", "/openai/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/openapi.json")
 OURS = (*GUARDED, "/health", "/ready")
 # Headers of answers that scripts of other sites' pages may read.
 EXPOSED = (
@@ -51,11 +58,11 @@ def create_api(
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url=None)
     api.openapi = partial(describe, api)  # type: ignore[method-assign]
     api.state.context = build_context(engine, library, settings, rates)
-    for routes in (speech, realtime, voices, voice_consents, status, elevenlabs, captioned_speech):
+    for routes in _ROUTES:
         api.include_router(routes.router)
     for path in ("/v1/openapi.json", "/openapi.json"):
         api.add_api_route(path, _openapi, include_in_schema=False)
-    for pattern in ("/v1/{path:path}", "/v2/voices{path:path}", "/dev/{path:path}"):
+    for pattern in ("/v1/{path:path}", "/openai/{path:path}", "/v2/voices{path:path}", "/dev/{path:path}"):
         api.add_api_route(pattern, _unknown, methods=_ALL, include_in_schema=False, name=UNKNOWN)
     # Bound here, since the state of a request that passed through the page is Gradio's.
     refuse = partial(_refuse, api.state.context.metrics)
@@ -75,6 +82,19 @@ def create_api(
 
 
 _ALL = [*METHODS, "OPTIONS", "TRACE"]
+_ROUTES = (
+    speech,
+    realtime,
+    voices,
+    voice_consents,
+    status,
+    elevenlabs,
+    elevenlabs_account,
+    elevenlabs_timestamps,
+    elevenlabs_socket,
+    captioned_speech,
+    other_paths,
+)
 
 
 class _Doors:

@@ -163,14 +163,14 @@ def offered_protocols(headers: Headers) -> list[str]:
 
 
 def key_of(headers: Headers) -> str:
-    """The key as sent by OpenAI's clients, ElevenLabs' clients, or a browser's WebSocket."""
+    """The key as sent by OpenAI's, ElevenLabs' and Azure's clients, or a browser's WebSocket."""
     scheme, _, key = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return key.strip()
     for each in offered_protocols(headers):
         if each.startswith(SOCKET_KEY):
             return each.removeprefix(SOCKET_KEY)
-    return headers.get("xi-api-key", "")
+    return headers.get("xi-api-key", "") or headers.get("api-key", "")
 
 
 def _as_written(key: str) -> str:

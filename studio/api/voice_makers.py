@@ -24,9 +24,9 @@ from engine import (
 from studio.api.errors import ApiError
 from studio.api.responses.streaming_response import whole
 from studio.api.voice_resolver import NO_NAMES, VoiceResolver
+from studio.voices.voice_catalog import PHRASE
 
 MARKS: Final = ":+,()"  # separators of a written blend
-SCRIPT: Final = "Hello! This is how I sound when I read something to you."
 
 
 class VoiceMakers:
@@ -72,7 +72,7 @@ class VoiceMakers:
         details: dict[str, Any] = {"kind": "design", "made_from": f"Designed: {description}"[:400]}
         if not any(own.clone for own in able.values()):
             return await self.save(name, Design(description), **details)
-        text = script.strip() or SCRIPT
+        text = script.strip() or PHRASE
         request = SpeechRequest(text, Design(description), live=False, model=model)
         stream: SpeechStream = self._engine.submit(request)
         async with stream:

@@ -149,6 +149,7 @@ class SpeechOptions(Body):
     early_start: bool | None = None  # where speech is made slower than it plays
     spell_out: bool = True  # figures and abbreviations as words, for a model that needs it
     initial_codec_chunk_frames: int = Field(0, ge=0, le=1024)  # 0: send audio at once
+    word_timestamps: bool = False  # the times of words: see docs/api.md
     non_streaming_mode: bool | None = None  # the prompt's layout; audio is streamed in either case
 
     @field_validator("language")
@@ -243,9 +244,20 @@ class SpeechBody(BatchItem):
     stream: bool | None = Field(None, validation_alias=AliasChoices("stream", "streaming"))
     stream_format: Literal["audio", "sse"] | None = None
 
+    @model_validator(mode="after")
+    def _timed_when_whole(self) -> Self:
+        if self.word_timestamps and (self.stream or self.stream_format == "sse"):
+            raise ValueError(
+                "word_timestamps are told with a whole answer: leave stream out, or use the "
+                "WebSocket /v1/audio/speech/stream"
+            )
+        return self
+
     @property
     def delivery(self) -> Literal["whole", "audio", "sse"]:
-        """How the audio is sent: streamed by default, except FLAC."""
+        """How the audio is sent: streamed by default, except FLAC and with the times of words."""
+        if self.word_timestamps:
+            return "whole"
         if self.stream_format:
             return self.stream_format
         streams = self.response_format != "flac" if self.stream is None else self.stream
@@ -311,12 +323,6 @@ class Configuration(SpeechOptions):
 
     type: Literal["session.config"]
     response_format: Format = "pcm"
-    split_granularity: Literal["none", "sentence"] = "none"
-    stream_audio: bool = True  # for clients of other servers; audio is always streamed here
-
-    @field_validator("stream_audio")
-    @classmethod
-    def _streams(cls, streams: bool) -> bool:
-        if not streams:
-            raise ValueError("audio always streams on a socket; leave this out")
-        return streams
+    # A clause is spoken with its sentence.
+    split_granularity: Literal["none", "sentence", "clause"] = "none"
+    stream_audio: bool = True  # false: each part in one piece

@@ -16,11 +16,13 @@ from starlette.responses import Response
 from studio.api.api_context import Shared
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import Body, Language, SpeechBody
+from studio.api.compat.elevenlabs_account import described
 from studio.api.compat.format_names import read_format
 from studio.api.errors import ApiError
 from studio.api.routes.speech import speech
 
 router = APIRouter(tags=["elevenlabs"], route_class=BoundedJson)
+DEFAULT_FORMAT = "mp3_44100_128"
 FormatName = Annotated[str, Query(max_length=64)]
 
 
@@ -45,21 +47,27 @@ async def voices(context: Shared) -> dict[str, Any]:
     saved = await anyio.to_thread.run_sync(context.library.list)
     listed = [(name, name, "premade") for name in context.voices.speakers()]
     listed += [(each.id, each.card.name, each.card.kind) for each in saved]
-    own = [{"voice_id": id, "name": name, "category": kind} for id, name, kind in listed]
+    own = [described(*each) for each in listed]
     return {"voices": own, "has_more": False, "total_count": len(own), "next_page_token": None}
 
 
 @router.post("/v1/text-to-speech/{voice}")
 @router.post("/v1/text-to-speech/{voice}/stream")
 async def text_to_speech(
-    voice: str, body: SpeechText, context: Shared, output_format: FormatName = "mp3_44100_128"
+    voice: str, body: SpeechText, context: Shared, output_format: FormatName = DEFAULT_FORMAT
 ) -> Response:
     """Always streamed, since the SDK joins the pieces."""
+    answer: Response = await speech(speech_body(voice, body, output_format), context)
+    return answer
+
+
+def speech_body(voice: str, body: SpeechText, output_format: str) -> SpeechBody:
+    """The same as a request of ours. Raises ApiError."""
     try:
         output = read_format(output_format)
     except ValueError as error:
         raise ApiError(400, str(error), "invalid_value", "output_format") from None
-    asked = SpeechBody(
+    return SpeechBody(
         input=body.text,
         voice=voice,
         model=body.model_id,
@@ -72,5 +80,3 @@ async def text_to_speech(
         stream=True,
         spell_out=body.apply_text_normalization != "off",
     )
-    answer: Response = await speech(asked, context)
-    return answer

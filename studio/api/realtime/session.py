@@ -7,8 +7,7 @@ wait for their turn. What is listening is refused. docs/api.md describes the eve
 from __future__ import annotations
 
 import asyncio
-import time
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -39,7 +38,6 @@ from studio.api.realtime.events import (
     Spoken,
 )
 from studio.api.realtime.response import Response, new_id
-from studio.api.responses.encoding import Format
 from studio.api.websocket.ws_inbox import WsInbox, run_together
 from studio.api.websocket.ws_sender import STALLED, WsOutlet
 
@@ -56,7 +54,7 @@ class RealtimeOutlet:
         await self._outlet.tell(type, event_id=new_id("event"), **fields)
 
     def played(self, seconds: float) -> None:
-        self._outlet.played = max(self._outlet.played, time.monotonic()) + seconds
+        self._outlet.plays(seconds)
 
     async def error(self, error: ApiError, event_id: str | None = None) -> None:
         """In OpenAI's form: `event_id` is the client's, of the event that was refused."""
@@ -288,10 +286,8 @@ def _configuration(session: Session) -> Configuration:
     media_type = output.format.type if output.format else "audio/pcm"
     format, rate = FORMATS[media_type]
     asked = output.format.rate if output.format else None
-    if format not in get_args(Format) or asked not in (None, rate):
-        said = f"{media_type} is offered with {rate} samples a second."
-        if format not in get_args(Format):
-            said = "Speech comes as audio/pcm, 24000 samples a second."
+    if asked not in (None, rate):
+        said = f"{media_type} has {rate} samples a second here."
         raise ApiError(400, said, "invalid_value", "session.audio.output.format")
     limit = session.max_output_tokens
     if isinstance(limit, int) and limit < 1:

@@ -55,6 +55,21 @@ class Render:
         return self._encoder.feed(pcm) if len(pcm) else b""
 
 
+class KeptRender(Render):
+    """Keeps the speech as well, whose times are told at its end."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__(output)
+        self._parts: list[Pcm] = []
+
+    def feed(self, pcm: Pcm) -> bytes:
+        self._parts.append(pcm)
+        return super().feed(pcm)
+
+    def heard(self) -> Pcm:
+        return np.concatenate(self._parts) if self._parts else np.zeros(0, np.int16)
+
+
 def render(pcm: Pcm, output: Output) -> bytes:
     """The audio of a complete response."""
     heard, resample = stretch(pcm, output.speed), _resampler(output.sample_rate)

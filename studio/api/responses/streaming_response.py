@@ -25,6 +25,7 @@ from studio.api.responses.audio_output import Output, Render, render
 from studio.api.responses.disconnect import left
 from studio.api.responses.encoding import MEDIA_TYPES, Format
 from studio.api.responses.json_text import to_json
+from studio.api.responses.word_timestamps import time_headers
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Delivery:
     way: Literal["whole", "audio", "sse"]
     output: Output
     hold: int = 0  # frames collected before the first piece
+    timed: str = ""  # the text, if the times of its words are told beside a whole answer
 
 
 class Wrapping(Protocol):
@@ -128,12 +130,16 @@ class Answer(Response):
             return
         output = self._delivery.output
         body = await anyio.to_thread.run_sync(render, pcm, output)
-        await self._start(MEDIA_TYPES[output.format], length=len(body))
+        labels = _usage_headers(usage(self._stream, self._ended))
+        if self._delivery.timed:
+            told = (self._delivery.timed, pcm, output.speed)
+            labels |= await anyio.to_thread.run_sync(time_headers, *told)
+        await self._start(MEDIA_TYPES[output.format], len(body), labels)
         await self._body(body, more=False)
 
     async def _tell_pieces(self, wrapping: Wrapping) -> None:
         how = self._delivery
-        async for piece in pieces(self._stream, Render(how.output), how.hold):
+        async for piece in pieces(self._stream, self._render(), how.hold):
             if not self._started:
                 await self._start(wrapping.media_type)
             await self._body(wrapping.piece(piece))
@@ -141,8 +147,13 @@ class Answer(Response):
             return
         if not self._started:
             await self._start(wrapping.media_type)
-        end = self._ended
-        await self._body(wrapping.end(end, usage(self._stream, end)), more=False)
+        await self._body(await self._last(wrapping), more=False)
+
+    def _render(self) -> Render:
+        return Render(self._delivery.output)
+
+    async def _last(self, wrapping: Wrapping) -> bytes:
+        return wrapping.end(self._ended, usage(self._stream, self._ended))
 
     async def _fail(self, error: ApiError, wrapping: Wrapping) -> None:
         if not self._started:
@@ -162,8 +173,10 @@ class Answer(Response):
     def _left(self) -> bool:
         return self._ended.reason == "cancelled"
 
-    async def _start(self, media_type: str, length: int | None = None) -> None:
-        headers = {"content-type": media_type, "x-seed": str(self._stream.seed)}
+    async def _start(
+        self, media_type: str, length: int | None = None, labels: dict[str, str] | None = None
+    ) -> None:
+        headers = {"content-type": media_type, "x-seed": str(self._stream.seed), **(labels or {})}
         if length is None:
             headers |= {"cache-control": "no-store", "x-accel-buffering": "no"}
         else:
@@ -209,6 +222,12 @@ def usage(stream: SpeechStream, end: End) -> dict[str, Any]:
     """OpenAI's token counts: text tokens in, audio frames out."""
     text = stream.text_tokens
     return {"input_tokens": text, "output_tokens": end.frames, "total_tokens": text + end.frames}
+
+
+def _usage_headers(counts: dict[str, Any]) -> dict[str, str]:
+    """As vllm-omni names them."""
+    names = (*counts.items(), ("input_text_tokens", counts["input_tokens"]))
+    return {f"x-vllm-omni-{name.replace('_', '-')}": str(value) for name, value in names}
 
 
 def _event(type: str, **fields: Any) -> bytes:

@@ -23,6 +23,7 @@ from studio.api.responses.audio_output import Output, render
 from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.encoding import MEDIA_TYPES
 from studio.api.responses.streaming_response import Answer, Delivery, usage, whole
+from studio.api.responses.word_timestamps import timestamps
 from studio.api.websocket.ws_session import WsSession
 
 REALTIME = "realtime"  # the subprotocol that OpenAI's browser clients offer besides the key
@@ -37,7 +38,8 @@ async def speech(body: SpeechBody, context: Shared) -> Any:
     asked = await context.request(body, body.input, live=body.delivery != "whole")
     stream = await context.submit(asked)
     hold = body.initial_codec_chunk_frames
-    delivery = Delivery(body.delivery, body.output, hold)
+    timed = body.input if body.word_timestamps else ""
+    delivery = Delivery(body.delivery, body.output, hold, timed)
     return Answer(stream, delivery, watch)
 
 
@@ -98,7 +100,12 @@ async def _spoken(context: ApiContext, fields: dict[str, Any]) -> dict[str, Any]
             watch.end(stream.end)
     assert stream.end is not None  # read to its end
     data = await anyio.to_thread.run_sync(_in_base64, pcm, item.output)
+    timed: dict[str, Any] = {}
+    if item.word_timestamps:
+        asked = (item.input, pcm, item.speed)
+        timed["word_timestamps"] = await anyio.to_thread.run_sync(timestamps, *asked)
     return {
+        **timed,
         "audio_data": data,
         "media_type": MEDIA_TYPES[format],
         "finish_reason": stream.end.reason,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
 from engine import Capabilities
 from studio.api.api_context import Shared
+from studio.api.compat.elevenlabs_account import asks_as_elevenlabs, model_list
 from studio.api.compat.names import OPENAI_MODELS
 from studio.api.errors import ApiError
 
@@ -18,9 +19,12 @@ RESTART_SECONDS = "5"  # after which a client should look again
 _OWNER = {"created": 0, "owned_by": "timbre"}
 
 
-@router.get("/v1/models")
-async def models(context: Shared) -> dict[str, Any]:
-    every = context.engine.capabilities()
+@router.get("/v1/models", response_model=None)
+async def models(context: Shared, request: Request) -> dict[str, Any] | list[dict[str, Any]]:
+    """OpenAI's list; ElevenLabs' SDK, which asks at the same path, gets its own."""
+    every = dict(context.engine.capabilities())
+    if asks_as_elevenlabs(request.headers):
+        return model_list(every, context.engine.settings.max_text)
     here = [_model(name, own) for name, own in every.items()]
     return {"object": "list", "data": [*here, *map(_alias, OPENAI_MODELS)]}
 

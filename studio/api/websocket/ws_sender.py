@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,13 +21,15 @@ from engine import SAMPLE_RATE, End, TimbreError
 from studio.api.bodies.schemas import Configuration
 from studio.api.errors import UNFORESEEN, ApiError, explain
 from studio.api.metrics import Metrics
-from studio.api.responses.audio_output import Render
+from studio.api.responses.audio_output import KeptRender, Render
 from studio.api.responses.json_text import to_json
 from studio.api.responses.streaming_response import pieces
+from studio.api.responses.word_timestamps import timestamps
 from studio.api.websocket.ws_utterance import Part, Utterance
 
 log = logging.getLogger(__name__)
 STALLED, BROKEN = 1008, 1006
+NEVER = 2**62  # frames
 LEAVING = 8  # cancelled turns whose last messages may wait, for each live one
 
 
@@ -55,14 +58,21 @@ class WsOutlet:
         self.played = 0.0  # when what was sent will have been played
 
     async def tell(self, type: str, **fields: Any) -> None:
-        await self._send({"type": "websocket.send", "text": to_json({"type": type, **fields})})
+        await self.json({"type": type, **fields})
+
+    async def json(self, message: dict[str, Any]) -> None:
+        await self._send({"type": "websocket.send", "text": to_json(message)})
+
+    def plays(self, seconds: float) -> None:
+        """What was sent takes so long to be heard."""
+        self.played = max(self.played, self.active) + seconds
 
     async def error(self, error: ApiError, **place: int) -> None:
         await self.tell("error", message=error.message, **place, **error.body())
 
     async def audio(self, data: bytes, seconds: float) -> None:
         await self._send({"type": "websocket.send", "bytes": data})
-        self.played = max(self.played, self.active) + seconds
+        self.plays(seconds)
 
     async def close(self, code: int, reason: str) -> None:
         with contextlib.suppress(WebSocketDisconnect, RuntimeError), anyio.move_on_after(5):
@@ -75,6 +85,28 @@ class WsOutlet:
             except RuntimeError as error:  # starlette's, for a socket that was closed here
                 raise WebSocketDisconnect(BROKEN) from error
         self.active = time.monotonic()
+
+
+class TimedOutlet:
+    """Sends a part as vllm-omni does with the times of words: audio in JSON, and last the times."""
+
+    def __init__(self, outlet: WsOutlet, place: dict[str, int], sample_rate: int) -> None:
+        self._outlet, self._place = outlet, {**place, "sample_rate": sample_rate}
+        self._count, self._at = 0, 0.0
+
+    async def audio(self, data: bytes, seconds: float) -> None:
+        start, self._at = self._at, self._at + seconds
+        await self._tell(start, audio_b64=b64encode(data).decode(), timestamps=None)
+        self._outlet.plays(seconds)
+
+    async def times(self, words: list[dict[str, Any]]) -> None:
+        await self._tell(0.0, audio_b64="", timestamps=words)
+
+    async def _tell(self, start: float, **fields: Any) -> None:
+        span = {"chunk_start_ms": round(1000 * start), "chunk_end_ms": round(1000 * self._at)}
+        place = {**self._place, "chunk_id": self._count}
+        await self._outlet.tell("audio.chunk", **place, **span, **fields)
+        self._count += 1
 
 
 class WsSender:
@@ -128,22 +160,31 @@ class WsSender:
         await self._tell_done(turn, spoken)
 
     async def _say_part(self, turn: Turn, part: Part, spoken: list[tuple[str, float]]) -> End:
-        render = Render(turn.how.output)
+        timed = turn.how.word_timestamps
+        render = KeptRender(turn.how.output) if timed else Render(turn.how.output)
         watch = self._metrics.watch("socket", turn.how.response_format)
         place = {"utterance_index": turn.index, "sentence_index": len(spoken)}
+        outlet = (
+            TimedOutlet(self._outlet, place, turn.how.output.sample_rate) if timed else self._outlet
+        )
         sent = told = 0
         async with part.stream:
             try:
                 await self._tell_start(turn, part, place)
                 hold = 0 if spoken else turn.how.initial_codec_chunk_frames
+                if not turn.how.stream_audio:
+                    hold = NEVER
                 async for piece in pieces(part.stream, render, hold):
                     watch.first()
-                    await self._outlet.audio(piece, (render.samples - told) / SAMPLE_RATE)
+                    await outlet.audio(piece, (render.samples - told) / SAMPLE_RATE)
                     sent, told = sent + len(piece), render.samples
             finally:
                 watch.end(part.stream.end)
         end = part.stream.end
         assert end is not None  # it has been read to its end
+        if isinstance(outlet, TimedOutlet) and isinstance(render, KeptRender):
+            asked = (turn.utterance.text_of(part), render.heard(), turn.how.speed)
+            await outlet.times(await anyio.to_thread.run_sync(timestamps, *asked))
         turn.warnings += [text for text in part.stream.notices if text not in turn.warnings]
         before = sum(seconds for _, seconds in spoken)
         spoken.append((part.text, render.samples / SAMPLE_RATE))

@@ -137,7 +137,7 @@ class WsSession:
             raise ApiError(429, said, "too_many_utterances", headers={"Retry-After": "1"})
         self._context.charge(self._socket)
         utterance: Utterance
-        if self._how.split_granularity == "sentence":
+        if self._how.split_granularity != "none":
             engine = self._context.engine
             utterance = Split(request, engine.submit, text, engine.settings.max_text)
         else:

@@ -33,6 +33,9 @@ class Utterance(Protocol):
     async def feed(self, text: str) -> None: ...
     def close(self) -> None: ...
     def cancel(self) -> None: ...
+    def text_of(self, part: Part) -> str:
+        """What a part says, once it has been spoken."""
+
     def parts(self) -> AsyncIterator[Part]: ...
     def timestamps(self, spoken: list[tuple[str, float]]) -> list[dict[str, Any]]:
         """The times of the sentences, from the parts' texts and seconds."""
@@ -56,6 +59,9 @@ class Flowing:
 
     def cancel(self) -> None:
         self._stream.cancel()
+
+    def text_of(self, part: Part) -> str:
+        return self._said
 
     async def parts(self) -> AsyncIterator[Part]:
         yield Part("", self._stream)
@@ -106,6 +112,9 @@ class Split:
         self._more.set()
         if self._stream:
             self._stream.cancel()
+
+    def text_of(self, part: Part) -> str:
+        return part.text
 
     async def parts(self) -> AsyncIterator[Part]:
         while await self._has_more():

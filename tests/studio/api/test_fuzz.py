@@ -68,6 +68,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "spell_out": st.booleans(),
     "initial_codec_chunk_frames": st.integers(-1, 30),
     "non_streaming_mode": st.booleans(),
+    "word_timestamps": st.booleans(),
     "stream": st.booleans(),
     "stream_format": st.sampled_from(["audio", "sse", "ogg"]),
 }

@@ -194,6 +194,17 @@ def test_listening_is_refused(socket: WebSocketTestSession, kind: str) -> None:
     assert (error["code"], error["event_id"]) == ("not_supported", "mic")
 
 
+@pytest.mark.parametrize(("kind", "format"), [("audio/pcmu", "ulaw"), ("audio/pcma", "alaw")])
+def test_telephony_has_its_own_formats(
+    socket: WebSocketTestSession, client: TestClient, kind: str, format: str
+) -> None:
+    updated = configure(socket, {"voice": "vivian", "format": {"type": kind}})
+    assert updated["session"]["audio"]["output"]["format"] == {"type": kind}
+    write(socket, TEXT)
+    send(socket, "response.create")
+    assert sound(until(socket)) == speak(client, voice="vivian", input=TEXT, response_format=format)
+
+
 def test_a_voice_that_follows_no_instructions_speaks(
     socket: WebSocketTestSession, client: TestClient
 ) -> None:

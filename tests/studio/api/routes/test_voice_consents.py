@@ -13,7 +13,7 @@ import soundfile
 from fastapi.testclient import TestClient
 from httpx import Response
 
-from engine import Clone, Library
+from engine import Clone, Engine, Library
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
 from studio.voices.consent_recordings import FOLDER, MOST, consent_of, consent_sound
@@ -145,9 +145,15 @@ def test_a_description_needs_a_model_that_designs(library: Library) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "not_capable")
 
 
-def test_an_id_means_the_voice_with_this_id(client: TestClient, library: Library) -> None:
-    first = library.save("Ada", Clone(np.ones(16, np.float32)), consent=True)
-    library.rename(first.id, "Bea")
-    library.save("ada", Clone(-np.ones(16, np.float32)), consent=True)
-    assert speak(client, voice={"id": "ada"}) == speak(client, voice="Bea")
-    assert speak(client, voice={"id": "ada"}) != speak(client, voice="ada")
+def test_an_id_means_the_voice_with_this_id(
+    client: TestClient, engine: Engine, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renamed = library.save("Ada", Clone(np.full(16, 1, np.float32)), consent=True)
+    library.rename(renamed.id, "Bea")
+    library.save("ada", Clone(np.full(16, 2, np.float32)), consent=True)
+    asked: list[Any] = []
+    submit = engine.submit
+    monkeypatch.setattr(engine, "submit", lambda own: asked.append(own.voice) or submit(own))
+    for voice in ({"id": "ada"}, "ada", "Bea"):
+        speak(client, voice=voice)
+    assert [own.vector[0] for own in asked] == [1, 2, 1]

@@ -1,0 +1,110 @@
+"""ElevenLabs' speech with the times of characters: whole, or as lines of JSON.
+
+Audio goes out as it is made. Characters have their times when all of it is there, so the last line
+has them all.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import anyio.to_thread
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response
+
+from engine import End, Pcm, SpeechStream
+from studio.api.api_context import Shared
+from studio.api.bodies.json_body import BoundedJson
+from studio.api.bodies.schemas import SpeechBody
+from studio.api.compat.alignment import align
+from studio.api.compat.elevenlabs import DEFAULT_FORMAT, FormatName, SpeechText, speech_body
+from studio.api.errors import ApiError
+from studio.api.metrics import Watch
+from studio.api.responses.audio_output import KeptRender, Render, render
+from studio.api.responses.disconnect import cancel_on_disconnect
+from studio.api.responses.json_text import to_json
+from studio.api.responses.streaming_response import Answer, Delivery, Wrapping, whole
+
+router = APIRouter(tags=["elevenlabs"], route_class=BoundedJson)
+
+
+@router.post("/v1/text-to-speech/{voice}/with-timestamps")
+async def with_timestamps(
+    voice: str,
+    body: SpeechText,
+    context: Shared,
+    request: Request,
+    output_format: FormatName = DEFAULT_FORMAT,
+) -> Response:
+    asked = speech_body(voice, body, output_format)
+    watch = context.metrics.watch("whole", asked.response_format)
+    stream = await context.submit(await context.request(asked, asked.input, live=False))
+    async with stream:
+        try:
+            pcm = await cancel_on_disconnect(request, whole(stream))
+        finally:
+            watch.end(stream.end)
+    told = await anyio.to_thread.run_sync(_whole, asked, pcm)
+    return JSONResponse(told, headers={"x-seed": str(stream.seed)})
+
+
+def _whole(asked: SpeechBody, pcm: Pcm) -> dict[str, Any]:
+    return _told(render(pcm, asked.output), _times(asked, pcm))
+
+
+@router.post("/v1/text-to-speech/{voice}/stream/with-timestamps")
+async def stream_with_timestamps(
+    voice: str, body: SpeechText, context: Shared, output_format: FormatName = DEFAULT_FORMAT
+) -> Response:
+    asked = speech_body(voice, body, output_format)
+    watch = context.metrics.watch("audio", asked.response_format)
+    stream = await context.submit(await context.request(asked, asked.input))
+    return TimedLines(stream, asked, watch)
+
+
+class TimedLines(Answer):
+    """Lines of JSON: audio as it is made, and last the times of all characters."""
+
+    def __init__(self, stream: SpeechStream, asked: SpeechBody, watch: Watch) -> None:
+        super().__init__(stream, Delivery("audio", asked.output), watch)
+        self._asked = asked
+        self._kept = KeptRender(asked.output)
+
+    def _render(self) -> Render:
+        return self._kept
+
+    def _wrapping(self) -> Wrapping:
+        return Lines()
+
+    async def _last(self, wrapping: Wrapping) -> bytes:
+        times = await anyio.to_thread.run_sync(_times, self._asked, self._kept.heard())
+        return _line(_told(b"", times))
+
+
+class Lines:
+    """The framing: a line of JSON for each piece."""
+
+    media_type = "application/x-ndjson"
+
+    def piece(self, data: bytes) -> bytes:
+        return _line(_told(data, None))
+
+    def end(self, end: End, usage: dict[str, Any]) -> bytes:
+        return b""
+
+    def failure(self, error: ApiError) -> bytes:
+        return b""
+
+
+def _times(asked: SpeechBody, pcm: Pcm) -> dict[str, Any]:
+    return align(asked.input, pcm, asked.speed).seconds()
+
+
+def _told(data: bytes, times: dict[str, Any] | None) -> dict[str, Any]:
+    audio = b64encode(data).decode()
+    return {"audio_base64": audio, "alignment": times, "normalized_alignment": times}
+
+
+def _line(told: dict[str, Any]) -> bytes:
+    return to_json(told).encode() + b"\n"

@@ -1,0 +1,226 @@
+"""ElevenLabs' routes: the times of characters, text over a WebSocket, voices, models, account."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from fastapi.testclient import TestClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.testclient import WebSocketTestSession
+from starlette.websockets import WebSocketDisconnect
+
+from engine import SAMPLE_RATE, Engine, EngineSettings, Library
+from engine.testing import FakeEngine
+from studio.api import ApiSettings, create_api
+from studio.api.compat.alignment import align
+from tests.studio.api.routes.test_voices import speak, upload
+from tests.support.serving import wait_until
+
+TEXT = "The morning train was late again."
+VOICE = "/v1/text-to-speech/vivian"
+INPUT = f"{VOICE}/stream-input?output_format=pcm_24000&seed=1"
+BODY = {"text": TEXT, "seed": 1}
+
+
+def check_times(told: dict[str, Any], text: str, seconds: float) -> None:
+    assert "".join(told["characters"]) == text
+    starts = told["character_start_times_seconds"]
+    ends = told["character_end_times_seconds"]
+    assert len(starts) == len(ends) == len(text)
+    edges = [edge for pair in zip(starts, ends, strict=True) for edge in pair]
+    assert edges == sorted(edges)
+    assert 0 <= edges[0] < edges[-1] <= seconds + 0.001
+
+
+@pytest.mark.parametrize("speed", [1.0, 2.0])
+def test_a_whole_answer_has_the_times_of_its_characters(client: TestClient, speed: float) -> None:
+    body = {**BODY, "voice_settings": {"speed": speed}}
+    told = client.post(f"{VOICE}/with-timestamps?output_format=pcm_24000", json=body).json()
+    sound = base64.b64decode(told["audio_base64"])
+    assert sound == speak(client, voice="vivian", speed=speed)
+    check_times(told["alignment"], TEXT, len(sound) / 2 / SAMPLE_RATE)
+    assert told["normalized_alignment"] == told["alignment"]
+    wrong = client.post(f"{VOICE}/with-timestamps?output_format=pcm_1", json=BODY)
+    assert wrong.json()["error"]["param"] == "output_format"
+
+
+def test_a_streamed_answer_ends_with_the_times(client: TestClient) -> None:
+    path = f"{VOICE}/stream/with-timestamps?output_format=pcm_24000"
+    with client.stream("POST", path, json=BODY) as answer:
+        assert answer.headers["content-type"] == "application/x-ndjson"
+        lines = [json.loads(line) for line in answer.iter_lines()]
+    assert len(lines) > 2
+    sound = b"".join(base64.b64decode(line["audio_base64"]) for line in lines)
+    assert sound == speak(client, voice="vivian")
+    assert all(line["alignment"] is None for line in lines[:-1])
+    check_times(lines[-1]["alignment"], TEXT, len(sound) / 2 / SAMPLE_RATE)
+    assert client.post(path.replace("vivian", "nobody"), json=BODY).status_code == 404
+
+
+@settings(max_examples=60, deadline=None, database=None)
+@given(st.text(st.sampled_from("ab .,\n\u00a0你é"), max_size=40), st.integers(0, 3))
+def test_any_text_has_times_in_order(text: str, tones: int) -> None:
+    tone = (np.sin(np.arange(SAMPLE_RATE // 4) / 5) * 9000).astype(np.int16)
+    pcm = np.concatenate([tone * 0, *[tone] * tones])
+    own = align(text, pcm)
+    assert "".join(own.characters) == text
+    assert len(own.edges) == len(text) + 1
+    assert own.edges == sorted(own.edges)
+    assert 0 <= own.edges[0] <= own.edges[-1] <= len(pcm) / SAMPLE_RATE
+    told = own.milliseconds()
+    assert all(each >= 0 for each in told["charDurationsMs"])
+
+
+def send(socket: WebSocketTestSession, text: str, **fields: Any) -> None:
+    socket.send_json({"text": text, **fields})
+
+
+def hear(socket: WebSocketTestSession) -> list[Any]:
+    """All messages, to the final one."""
+    told: list[Any] = []
+    while not told or not (told[-1].get("isFinal") or "error" in told[-1]):
+        told.append(socket.receive_json())
+    return told
+
+
+def sound(told: list[Any]) -> bytes:
+    return b"".join(base64.b64decode(own["audio"]) for own in told if own.get("audio"))
+
+
+def alignments(told: list[Any]) -> list[Any]:
+    return [own["alignment"] for own in told if own.get("alignment")]
+
+
+def test_text_in_pieces_is_spoken_with_its_times(client: TestClient) -> None:
+    with client.websocket_connect(INPUT) as socket:
+        send(socket, " ", voice_settings={"speed": 1.0}, generation_config={"x": [50]})
+        for word in TEXT.split():
+            send(socket, word + " ", try_trigger_generation=True)
+        send(socket, "")
+        told = hear(socket)
+        with pytest.raises(WebSocketDisconnect) as closed:
+            socket.receive_json()
+    assert closed.value.code == 1000
+    assert told[-1] == {"audio": None, "isFinal": True}
+    (times,) = alignments(told)
+    assert "".join(times["chars"]) == TEXT + " "
+    starts = times["charStartTimesMs"]
+    assert starts == sorted(starts)
+    seconds = len(sound(told)) / 2 / SAMPLE_RATE
+    assert 0 < starts[-1] + times["charDurationsMs"][-1] <= 1000 * seconds + 1
+
+
+def test_a_flush_speaks_what_is_there(client: TestClient) -> None:
+    with client.websocket_connect(INPUT) as socket:
+        send(socket, " ")
+        send(socket, "First part. ", flush=True)
+        told: list[Any] = []
+        while not alignments(told):  # before any further text
+            told.append(socket.receive_json())
+        assert "".join(alignments(told)[0]["chars"]) == "First part. "
+        send(socket, "Second part. ")
+        send(socket, "")
+        rest = hear(socket)
+    assert "".join(alignments(rest)[0]["chars"]) == "Second part. "
+    assert sound(told)
+    assert sound(rest)
+
+
+def test_other_formats_come_as_asked(client: TestClient) -> None:
+    path = INPUT.replace("pcm_24000", "mp3_44100_128")
+    with client.websocket_connect(path) as socket:
+        send(socket, TEXT)
+        send(socket, "")
+        file = sound(hear(socket))
+    assert soundfile.info(io.BytesIO(file)).samplerate == 44_100
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        (INPUT.replace("vivian", "nobody"), "voice_not_found"),
+        (INPUT.replace("pcm_24000", "pcm_7"), "invalid_value"),
+        (INPUT + "&language_code=xx", "unknown_language"),
+        (INPUT.replace("seed=1", "seed=x"), "invalid_value"),
+    ],
+)
+def test_what_cannot_be_ends_the_socket(client: TestClient, path: str, code: str) -> None:
+    with client.websocket_connect(path) as socket:
+        send(socket, TEXT)
+        told = socket.receive_json()
+        assert (told["error"], told["code"]) == (code, 1008)
+        assert told["message"]
+        with pytest.raises(WebSocketDisconnect) as closed:
+            socket.receive_json()
+    assert closed.value.code == 1008
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "{", "[]", "1", '{"text": 1}', "{}", '{"text": "a", "txet": "b"}', "[" * 3000,
+     '{"text": "' + "x" * 200_000 + '"}'],
+)  # fmt: skip
+def test_hostile_messages_end_the_socket(client: TestClient, message: str) -> None:
+    with client.websocket_connect(INPUT) as socket:
+        socket.send_text(message)
+        assert socket.receive_json()["error"]
+        with pytest.raises(WebSocketDisconnect):
+            socket.receive_json()
+
+
+def test_text_without_end_is_bounded(library: Library) -> None:
+    with FakeEngine(settings=EngineSettings(max_text=200)) as engine:
+        client = TestClient(create_api(engine, library))
+        with client.websocket_connect(INPUT) as socket:
+            for _ in range(40):
+                send(socket, "It goes on. ")
+            assert hear(socket)[-1]["error"] == "invalid_text"
+        wait_until(lambda: engine.stats().running == 0)
+
+
+def test_silence_and_leaving_end_what_runs(slow: Engine, library: Library) -> None:
+    client = TestClient(create_api(slow, library, ApiSettings(idle_timeout=0.3)))
+    with client.websocket_connect(INPUT) as socket:
+        send(socket, "Never finished")
+        assert hear(socket)[-1]["error"] == "idle_timeout"
+    with client.websocket_connect(INPUT) as socket:
+        send(socket, "A word. " * 100, flush=True)
+        socket.receive_json()
+    wait_until(lambda: slow.stats().running == 0)
+
+
+def test_voices_models_and_account(client: TestClient, engine: Engine) -> None:
+    made = upload(client, note="Warm.").json()
+    for asked in (made["id"], "Ada", "ada"):
+        own = client.get(f"/v1/voices/{asked}").json()
+        assert (own["voice_id"], own["name"], own["category"]) == (made["id"], "Ada", "clone")
+    assert own["description"] == "Warm."
+    assert client.get("/v1/voices/VIVIAN").json()["voice_id"] == "vivian"
+    missing = client.get("/v1/voices/nobody")
+    assert (missing.status_code, missing.json()["error"]["param"]) == (404, "voice_id")
+    for path in ("/v1/voices/ada/settings", "/v1/voices/settings/default"):
+        assert client.get(path).json() == {"speed": 1.0}
+    models = client.get("/v1/models", headers={"xi-api-key": "none"}).json()
+    assert [own["model_id"] for own in models] == list(engine.capabilities())
+    assert models[0]["can_do_text_to_speech"]
+    assert client.get("/v1/models").json()["object"] == "list"
+    account = client.get("/v1/user/subscription").json()
+    assert (account["voice_slots_used"], account["status"]) == (1, "active")
+    assert client.get("/v1/user").json()["subscription"] == account
+
+
+def test_keys_hold_here_too(engine: Engine, library: Library) -> None:
+    client = TestClient(create_api(engine, library, ApiSettings(keys=("secret",))))
+    for path in ("/v1/user", "/v1/voices/vivian"):
+        assert client.get(path).status_code == 401
+        assert client.get(path, headers={"xi-api-key": "secret"}).status_code == 200
+    with client.websocket_connect(INPUT, headers={"xi-api-key": "secret"}) as socket:
+        send(socket, "")
+        assert hear(socket)[-1]["isFinal"]
