@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from engine import speaking_seconds
 from studio.api.errors import ApiError
 from studio.api.realtime.events import Item
 
@@ -87,7 +88,10 @@ class Conversation:
         if seconds > message.seconds + 0.001:
             said = f"This item has {message.seconds * 1000:.0f} ms of audio."
             raise ApiError(400, said, "invalid_value", "audio_end_ms")
-        share = seconds / message.seconds if message.seconds else 0.0
+        whole = message.seconds
+        if message.status != "completed":  # the rest of it was not spoken
+            whole = max(whole, speaking_seconds(message.text))
+        share = min(1.0, seconds / whole) if whole else 0.0
         message.text = message.text[: round(len(message.text) * share)]
         message.seconds = min(seconds, message.seconds)
 

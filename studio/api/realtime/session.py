@@ -110,7 +110,7 @@ class RealtimeSession:
                 fields = self._fields(text)
                 sent = fields.get("event_id")
                 event_id = sent if isinstance(sent, str) and len(sent) <= 128 else None
-                await self._take(EVENTS[fields["type"]].model_validate(fields))
+                await self._take(_kind(fields["type"]).model_validate(fields))
             except (TimbreError, ApiError, ValidationError) as error:
                 await self._outlet.error(explain(error), event_id)
 
@@ -119,15 +119,8 @@ class RealtimeSession:
         if len(text) > self._context.settings.message_bytes:
             raise ApiError(413, "This event is too long. Send the text in parts.", "too_large")
         fields = parse(text)
-        kind = fields.get("type") if isinstance(fields, dict) else None
-        if not isinstance(kind, str):
+        if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
             raise ApiError(400, "An event is a JSON object with a type.", "invalid_event", "type")
-        for prefix, reason in NOT_OFFERED.items():
-            if kind.startswith(prefix):
-                raise ApiError(400, reason, "not_supported", "type")
-        if kind not in EVENTS:
-            said = f"There is no event '{kind[:64]}'. There are: {', '.join(EVENTS)}."
-            raise ApiError(400, said, "unknown_event", "type")
         checked: dict[str, Any] = fields
         return checked
 
@@ -268,6 +261,17 @@ class RealtimeSession:
         kind = output.format.type if output.format else "audio/pcm"
         format = SPEAKS if kind == "audio/pcm" else {"type": kind}
         return {"format": format, "voice": voice or default, "speed": output.speed or 1.0}
+
+
+def _kind(name: str) -> type[ClientEvent]:
+    """Raises ApiError for what is not offered."""
+    for prefix, reason in NOT_OFFERED.items():
+        if name.startswith(prefix):
+            raise ApiError(400, reason, "not_supported", "type")
+    if name not in EVENTS:
+        said = f"There is no event '{name[:64]}'. There are: {', '.join(EVENTS)}."
+        raise ApiError(400, said, "unknown_event", "type")
+    return EVENTS[name]
 
 
 def _merged(before: Session, new: Spoken) -> Session:

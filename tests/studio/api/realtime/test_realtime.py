@@ -23,7 +23,7 @@ from tests.support.serving import wait_until
 
 PATH = "/v1/realtime?model=gpt-realtime"
 TEXT = "The morning train was late again. She read on."
-LONG = "A word. " * 200
+LONG = "A word. " * 50
 
 
 @pytest.fixture
@@ -53,6 +53,7 @@ def until(socket: WebSocketTestSession, kind: str = "response.done") -> list[Any
     events: list[Any] = []
     while not events or events[-1]["type"] != kind:
         events.append(socket.receive_json())
+        assert kind == "error" or events[-1]["type"] != "error", events[-1]
     return events
 
 
