@@ -85,6 +85,12 @@ def serve(
     ] = None,
     key_rate: Annotated[str | None, typer.Option(help="Like 60/minute.")] = None,
     address_rate: Annotated[str | None, typer.Option(help="Like 60/minute.")] = None,
+    wyoming: Annotated[
+        str | None, typer.Option(help="A port for Home Assistant's Wyoming: 10200 or HOST:10200.")
+    ] = None,
+    mcp: Annotated[
+        bool | None, typer.Option("--mcp", help="Tools for programs that speak MCP, at /mcp.")
+    ] = None,
     replicas: Annotated[
         int | None, typer.Option(min=0, help="Many engines, served by Ray (docs/cluster.md).")
     ] = None,
@@ -99,7 +105,11 @@ def serve(
         from studio.server import hf_space
 
         api = _given(
-            keys=api_key, origins=allow_origin, key_rate=key_rate, address_rate=address_rate
+            keys=api_key,
+            origins=allow_origin,
+            key_rate=key_rate,
+            address_rate=address_rate,
+            mcp=mcp,
         )
         settings = read_settings(
             host=host,
@@ -110,6 +120,7 @@ def serve(
             weights=weights,
             profile=profile,
             data=data,
+            wyoming=wyoming,
             api=api,
             cluster=_given(replicas=replicas, address=ray_address),
         )
@@ -125,7 +136,11 @@ def serve(
 
 
 def serve_cluster(context: AppContext) -> None:
+    from engine import InvalidSetting
     from studio import cluster
+
+    if context.settings.wyoming:
+        raise InvalidSetting("Wyoming is served by one process: leave out --wyoming or --replicas.")
 
     os.environ.update(cluster.ray_environment(context.settings.cluster, os.environ))
     cluster.serve(context)

@@ -30,8 +30,10 @@ REFERENCE = re.compile(r"(?:^|-m |import |from )(\w+(?:\.\w+)?)(?=[.:]|\b)")
 EXTRAS = {"page": ("gradio",)}
 FILES = {
     "cluster": "requirements-ray.txt",
+    "mcp": "requirements-mcp.txt",
     "transcribe": "requirements-transcribe.txt",
     "watermark": "requirements-watermark.txt",
+    "wyoming": "requirements-wyoming.txt",
 }
 
 

@@ -67,6 +67,11 @@ class ApiSettings(ApiLimits):
 
     # Access.
     keys: Secrets = Field((), description="API keys, also the page's passwords. None: no login.")
+    mcp: bool = Field(
+        False,
+        description="Offer tools at /mcp to programs that speak MCP: speak, list voices, design "
+        "and clone. With keys they need one. Needs requirements-mcp.txt.",
+    )
     origins: Names = Field(
         (), description="Other sites whose pages may send requests (CORS); * is any."
     )
@@ -234,6 +239,12 @@ class StudioSettings(StudioLimits):
         (),
         description="Addresses or networks of proxies whose X-Forwarded-For is believed, like "
         "127.0.0.1 or 10.0.0.0/8; without, all visitors of a proxy count as one address.",
+    )
+    wyoming: str = Field(
+        "",
+        description="A port, or an address with one, for Home Assistant's Wyoming, like 10200. It "
+        "has no keys: with keys set, 127.0.0.1 unless the address is written here too. Needs "
+        "requirements-wyoming.txt.",
     )
     page: bool = Field(True, description="Serve the page; false serves the API alone.")
     guests: bool = Field(

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine import Library, SpeechEngine, TimbreError
@@ -26,6 +27,7 @@ from studio.api.compat import (
 )
 from studio.api.compat.request_labels import RequestLabels
 from studio.api.errors import ApiError, explain
+from studio.api.mcp_tools import PATH, ToolServer
 from studio.api.methods import METHODS, UNKNOWN, Head, allowed_methods, refuse_method
 from studio.api.metrics import Metrics
 from studio.api.openapi import describe
@@ -34,7 +36,8 @@ from studio.api.responses.paced_bodies import PacedBodies
 from studio.api.routes import realtime, speech, status, voice_consents, voices
 from studio.settings import ApiSettings
 
-GUARDED = ("/v1/", "/openai/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/openapi.json")
+SPOKEN = ("/v1/", "/openai/", PATH, "/v2/voices", "/dev/captioned_speech")
+GUARDED = (*SPOKEN, "/metrics", "/openapi.json")
 OURS = (*GUARDED, "/health", "/ready")
 # Headers of answers that scripts of other sites' pages may read.
 EXPOSED = (
@@ -60,9 +63,13 @@ def create_api(
     api.state.context = build_context(engine, library, settings, rates)
     for routes in _ROUTES:
         api.include_router(routes.router)
+    if settings.mcp:
+        methods = ["GET", "POST", "DELETE"]
+        api.router.routes.append(Route(PATH, ToolServer(api.state.context), methods=methods))
     for path in ("/v1/openapi.json", "/openapi.json"):
         api.add_api_route(path, _openapi, include_in_schema=False)
-    for pattern in ("/v1/{path:path}", "/openai/{path:path}", "/v2/voices{path:path}", "/dev/{path:path}"):
+    for prefix in ("/v1/", "/openai/", "/v2/voices", "/dev/"):
+        pattern = f"{prefix}{{path:path}}"
         api.add_api_route(pattern, _unknown, methods=_ALL, include_in_schema=False, name=UNKNOWN)
     # Bound here, since the state of a request that passed through the page is Gradio's.
     refuse = partial(_refuse, api.state.context.metrics)

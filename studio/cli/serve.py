@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,10 @@ from studio.cli.listing import describe_speed
 from studio.settings import LOOPBACK, StudioSettings
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
     from studio.api.rates import Rates
     from studio.context import Studio
@@ -52,8 +56,11 @@ def serve_studio(context: AppContext) -> None:
     settings = context.settings
     if settings.page:
         check_page()
+    if settings.api.mcp:
+        check_tools()
     with (
         serving.listen(settings.host, settings.port) as address,
+        wyoming_socket(settings) as wyoming,
         data_lock(settings.data),
         context.engine(serving=True) as engine,
     ):
@@ -65,7 +72,7 @@ def serve_studio(context: AppContext) -> None:
             context.tell.line(slow)
         try:
             serving.serve(
-                application,
+                _with_wyoming(context, application, wyoming),
                 address,
                 engine.drain,
                 settings.proxies,
@@ -74,6 +81,34 @@ def serve_studio(context: AppContext) -> None:
             )
         finally:
             close_imports()
+
+
+def wyoming_socket(settings: StudioSettings) -> AbstractContextManager[socket | None]:
+    """Where Wyoming is served, if it is. Raises InvalidSetting."""
+    if not settings.wyoming:
+        return nullcontext()
+    from studio.server import serving
+    from studio.server.wyoming_server import wyoming_address
+
+    return serving.listen(*wyoming_address(settings))
+
+
+def _with_wyoming(context: AppContext, application: FastAPI, address: socket | None) -> ASGIApp:
+    if address is None:
+        return application
+    from studio.server.wyoming_server import WithWyoming
+
+    host, port = address.getsockname()[:2]
+    context.tell.line(f"Wyoming listens at tcp://{host}:{port}.")
+    return WithWyoming(application, application.state.context, address)
+
+
+def check_tools() -> None:
+    """Raises InvalidSetting where the library of MCP is not installed."""
+    if importlib.util.find_spec("mcp") is None:
+        raise InvalidSetting(
+            "MCP needs a package more: pip install -r requirements-mcp.txt, and start again."
+        )
 
 
 def check_page() -> None:

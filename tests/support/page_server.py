@@ -16,6 +16,8 @@ from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
 from studio.cli.app_context import MINI
 from studio.context import open_studio
+from studio.server.serving import listen
+from studio.server.wyoming_server import WithWyoming
 from studio.settings import ApiSettings
 from studio.ui.page import mount_page
 from tests.support.serving import serving
@@ -30,10 +32,14 @@ def twin() -> FakeCheckpoint:
 def main(folder: str) -> None:
     library = Library(Path(folder) / "voices")
     with FakeEngine([twin()]) as engine:
-        api = create_api(engine, library, ApiSettings(reference_consent="operator"))
+        settings = ApiSettings(reference_consent="operator", mcp=True)
+        api = create_api(engine, library, settings)
         mount_page(api, open_studio(engine, library))
-        with serving(api, lifespan="on") as url:
-            print(url.removeprefix("http://"), flush=True)
+        wyoming = listen("127.0.0.1", 0)
+        app = WithWyoming(api, api.state.context, wyoming)
+        with serving(app, lifespan="on") as url:
+            print(url.removeprefix("http://"))
+            print(f"tcp://127.0.0.1:{wyoming.getsockname()[1]}", flush=True)
             sys.stdin.read()
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 PATIENCE = 20.0  # seconds that a busy machine may take
 LOOK = 0.005  # seconds between two looks
@@ -29,7 +29,7 @@ class ClosingServer(uvicorn.Server):
 
 
 @contextmanager
-def serving(app: FastAPI, lifespan: Literal["on", "off"] = "off") -> Iterator[str]:
+def serving(app: ASGIApp, lifespan: Literal["on", "off"] = "off") -> Iterator[str]:
     config = uvicorn.Config(app, port=0, log_level="critical", lifespan=lifespan)
     with running(config) as server:
         port = server.servers[0].sockets[0].getsockname()[1]

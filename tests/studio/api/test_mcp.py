@@ -1,0 +1,114 @@
+"""MCP by hand: JSON-RPC at /mcp, its tools, and its doors."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from engine import Engine, Library
+from studio.api import ApiSettings, create_api
+from tests.studio.api.routes.test_voices import recording, speak
+
+pytest.importorskip("mcp")
+TEXT = "The morning train was late again."
+HEADERS = {"accept": "application/json, text/event-stream"}
+ME = "data:audio/wav;base64," + base64.b64encode(recording()).decode()
+
+
+@pytest.fixture
+def client(engine: Engine, library: Library) -> Iterator[TestClient]:
+    with TestClient(create_api(engine, library, ApiSettings(mcp=True))) as client:
+        yield client
+
+
+def ask(client: TestClient, method: str, **params: Any) -> Any:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    answer = client.post("/mcp", json=body, headers=HEADERS)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def call(client: TestClient, tool: str, **arguments: Any) -> Any:
+    return ask(client, "tools/call", name=tool, arguments=arguments)["result"]
+
+
+def test_the_tools_are_listed(client: TestClient) -> None:
+    tools = {own["name"]: own for own in ask(client, "tools/list")["result"]["tools"]}
+    assert tools.keys() == {"speak", "list_voices", "design_voice", "clone_voice"}
+    assert {"consent", "name", "recording"} <= {*tools["clone_voice"]["inputSchema"]["required"]}
+    assert all(own["description"] for own in tools.values())
+    hello = {"name": "test", "version": "1"}
+    started = ask(
+        client, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=hello
+    )
+    assert started["result"]["serverInfo"]["name"] == "timbre"
+
+
+def test_it_speaks_and_lists(client: TestClient) -> None:
+    spoken = call(client, "speak", text=TEXT, voice="vivian", format="wav")
+    sound, told = spoken["content"]
+    assert (sound["type"], sound["mimeType"]) == ("audio", "audio/wav")
+    assert base64.b64decode(sound["data"])[:4] == b"RIFF"
+    assert "seed" in told["text"]
+    listed = call(client, "list_voices")["structuredContent"]
+    assert "vivian" in [own["name"] for own in listed["voices"]]
+    assert listed["can_clone"]
+
+
+def test_it_makes_voices(client: TestClient, library: Library) -> None:
+    made = call(client, "clone_voice", name="Ada", recording=ME, consent=True)
+    assert made["structuredContent"]["voice"] == "Ada"
+    assert speak(client, voice="Ada")
+    assert [own.card.consent for own in library.list()] == [True]
+    designed = call(client, "design_voice", name="Nurse", description="A warm voice.")
+    assert designed["structuredContent"]["id"] == "nurse"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("clone_voice", {"name": "A", "recording": ME, "consent": False}, "agreed"),
+        ("clone_voice", {"name": "A", "recording": ME}, "consent"),
+        ("clone_voice", {"name": "A", "recording": "/etc/passwd", "consent": True}, "data:"),
+        ("clone_voice", {"name": "A", "recording": "http://x/y", "consent": True}, "data:"),
+        ("clone_voice", {"name": "vivian", "recording": ME, "consent": True}, "already"),
+        ("clone_voice", {"name": "A", "recording": ME[:60], "consent": True}, ""),
+        ("speak", {"text": ""}, "text"),
+        ("speak", {"text": "x" * 5001}, "text"),
+        ("speak", {"text": TEXT, "voice": "nobody"}, "nobody"),
+        ("speak", {"text": TEXT, "txet": 1}, "txet"),
+        ("no_such", {}, "tool"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    client: TestClient, library: Library, tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    result = call(client, tool, **arguments)
+    assert result["isError"]
+    assert said in result["content"][0]["text"]
+    assert library.list() == ()
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"1", b"[" * 5000, b'{"jsonrpc": "2.0"}'])
+def test_hostile_bodies_are_refused(client: TestClient, body: bytes) -> None:
+    headers = {**HEADERS, "content-type": "application/json"}
+    answer = client.post("/mcp", content=body, headers=headers)
+    assert 400 <= answer.status_code < 500
+    assert "Traceback" not in answer.text
+    wide = b'{"params": [' + b"1," * 200_000 + b"1]}"
+    assert client.post("/mcp", content=wide, headers=headers).status_code == 413
+    assert ask(client, "tools/list")["result"]
+
+
+def test_it_is_off_unless_asked_and_needs_the_key(engine: Engine, library: Library) -> None:
+    with TestClient(create_api(engine, library)) as off:
+        assert off.post("/mcp", json={}, headers=HEADERS).status_code == 404
+    settings = ApiSettings(mcp=True, keys=("secret",))
+    with TestClient(create_api(engine, library, settings)) as client:
+        assert client.post("/mcp", json={}, headers=HEADERS).status_code == 401
+        client.headers["authorization"] = "Bearer secret"
+        assert ask(client, "tools/list")["result"]
