@@ -15,10 +15,14 @@ from tests.studio.api.clients.conftest import run
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PYTHON = {
-    "elevenlabs==2.78.0": "elevenlabs_speech.py",
-    "litellm==1.106.2": "litellm_speech.py",
-    "livekit-plugins-openai==1.8.9": "livekit_speech.py",
-    "pipecat-ai[openai]==1.14.0": "pipecat_speech.py",
+    "openai[realtime]==3.57.0": ("openai_voices.py", "openai_realtime.py", "azure_speech.py"),
+    "elevenlabs==2.78.0": ("elevenlabs_speech.py",),
+    "huggingface_hub==2.4.0": ("hf_speech.py",),
+    "zaphodvox==2.3.0": ("zaphodvox_speech.py",),
+    "mcp==2.3.0": ("mcp_tools.py",),
+    "litellm==1.106.2": ("litellm_speech.py",),
+    "livekit-plugins-openai==1.8.9": ("livekit_speech.py",),
+    "pipecat-ai[openai]==1.14.0": ("pipecat_speech.py",),
 }
 NODE = {"openai@7.57.0": "openai_node.mjs", "@gradio/client@2.7.0": "gradio_node.mjs"}
 
@@ -27,10 +31,21 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("requirement", PYTHON)
 def test_python(requirement: str, url: str, tmp_path: Path) -> None:
-    venv.create(tmp_path / "env", with_pip=True)
-    python = tmp_path / "env" / "bin" / "python"
+    python = install(requirement, tmp_path)
+    for script in PYTHON[requirement]:
+        run(python, SCRIPTS / script, url)
+
+
+def test_wyoming(wyoming: str, tmp_path: Path) -> None:
+    run(install("wyoming==1.10.2", tmp_path), SCRIPTS / "wyoming_speech.py", wyoming)
+
+
+def install(requirement: str, folder: Path) -> Path:
+    """The Python of an environment of its own."""
+    venv.create(folder / "env", with_pip=True)
+    python = folder / "env" / "bin" / "python"
     run(python, "-m", "pip", "install", "-q", requirement)
-    run(python, SCRIPTS / PYTHON[requirement], url)
+    return python
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="Node is not installed")
