@@ -121,7 +121,8 @@ class ConsentRecordings:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > CARD_BYTES:
             return None
         with suppress(OSError):
-            return _parsed(path.read_bytes())
+            read = _parsed(path.read_bytes())
+            return read if read and read.id == path.stem else None
         return None
 
 
