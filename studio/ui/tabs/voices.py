@@ -419,7 +419,9 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
     tags = gr.Textbox("", label=word("Tags"), info=word("With commas between them"), max_lines=1)
     note = gr.Textbox("", label=word("Note"), max_lines=4)
     status = gr.Markdown()
-    consent = gr.Audio(label=word("Recorded consent"), interactive=False, visible=False)
+    consent = gr.Audio(
+        label=word("Recorded consent"), interactive=False, visible=False, buttons=["download"]
+    )
     with gr.Row():
         change = gr.Button(word("Save changes"), variant="primary", min_width=120)
         file = gr.DownloadButton(str(word("Export")), min_width=120)

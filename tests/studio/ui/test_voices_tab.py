@@ -9,10 +9,12 @@ from pathlib import Path
 import gradio as gr
 import numpy as np
 import pytest
+import soundfile
 
 from engine import Clone, Design, SpeechRequest
 from studio.ui.tabs.voice_form import hex_colour
 from studio.ui.tabs.voices import EMPTY, MAX_FILE, VoicesTab, split_tags
+from studio.voices.consent_recordings import ConsentRecordings
 from tests.support.script_tab_makers import event
 from tests.support.tab_makers import heard, make_studio, some_clone, told
 
@@ -92,6 +94,24 @@ def test_a_card_is_written_and_shown_again(tab, kept, studio):
     _, name, tags, colour, note, *_ = tab.show(kept[0].id)
     assert (name, tags, colour, note) == ("Ada Two", "new, old", "#ff0080", "note")
     assert np.array_equal(studio.library.get(kept[0].id).voice.vector, kept[0].voice.vector)
+
+
+def test_a_recorded_consent_is_heard_where_there_is_one(tab, studio, kept):
+    recordings = ConsentRecordings(studio.library)
+    tone = (0.3 * np.sin(np.arange(48_000) / 20)).astype(np.float32)
+    consent = recordings.add("Dee agrees", "en-US", tone)
+    made = studio.library.save(
+        "Dee", some_clone(3), recordings.files(consent.id), kind="clone", consent=True
+    )
+    *_, facts, sound, _ = tab.show(made.id)
+    assert "Dee agrees (en-US" in facts
+    assert sound["visible"]
+    assert soundfile.info(sound["value"]).duration == 2
+    studio.library.rename(made.id, "Deirdre")
+    assert tab.show(made.id)[-2]["visible"]
+    *_, facts, sound, _ = tab.show(kept[0].id)
+    assert not sound["visible"]
+    assert "Recorded" not in facts
 
 
 def test_a_name_of_another_voice_is_refused(tab, kept, studio):
