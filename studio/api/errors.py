@@ -149,6 +149,8 @@ def _misfit(problems: Sequence[Any]) -> ApiError:
         return ApiError(400, "The body is no JSON object.", "invalid_json", at)
     if first["type"] == "missing":
         return ApiError(400, f"'{param}' is missing. Add it.", "missing", param)
+    if first["type"] == "too_short" and first["ctx"]["min_length"] == 1:
+        return ApiError(400, f"'{param}' is empty: send a non-empty list.", "invalid_value", param)
     said = first["msg"].removeprefix("Value error, ")
     return ApiError(400, f"{param}: {said}" if param else said, "invalid_value", param)
 

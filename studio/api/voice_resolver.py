@@ -184,6 +184,7 @@ class VoiceResolver:
 
     async def _by_kind(self, manner: SpeechOptions) -> Voice:
         if manner.speaker_embedding is not None:
+            self._check_width(len(manner.speaker_embedding), manner.model)
             return Clone(np.asarray(manner.speaker_embedding, np.float32))
         if manner.ref_audio is not None:
             return await self._by_reference(manner)
@@ -197,6 +198,15 @@ class VoiceResolver:
         if manner.x_vector_only_mode and isinstance(voice, Clone):
             return voice_alone(voice)
         return voice
+
+    def _check_width(self, count: int, model: str) -> None:
+        """Refuse a vector that no model here, or not this one, can take."""
+        able, named = self._engine.capabilities(), self.model(model)
+        widths = {own.width for name, own in able.items() if named in (None, name)}
+        if count not in widths:
+            wanted = " or ".join(map(str, sorted(widths)))
+            said = f"speaker_embedding has {count} dimensions, expected {wanted}."
+            raise ApiError(400, said, "invalid_value", "speaker_embedding")
 
     def _by_id(self, voice_id: str) -> str:
         """What names the voice with this id, although another may have it as its name."""
@@ -238,7 +248,10 @@ def _name(manner: SpeechOptions) -> str:
 def _check(manner: SpeechOptions) -> None:
     """Refuse contradictory fields."""
     if manner.speaker_embedding is not None and manner.ref_audio is not None:
-        raise _clash("Send either speaker_embedding or ref_audio.", "speaker_embedding")
+        raise _clash(
+            "speaker_embedding and ref_audio are mutually exclusive. Send one of them.",
+            "speaker_embedding",
+        )
     inline = manner.ref_audio is not None and is_data_url(manner.ref_audio)
     if manner.ref_text is not None and not inline:
         raise _clash("ref_text belongs to a ref_audio with a data: URL.", "ref_text")

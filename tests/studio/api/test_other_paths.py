@@ -158,3 +158,23 @@ def test_a_socket_sends_parts_in_one_piece(client: TestClient) -> None:
             pieces.append(message.get("bytes") or message["text"].encode())
     (file,) = [own for own in pieces if own.startswith(b"RIFF")]
     assert len(soundfile.read(io.BytesIO(file))[0]) > 0
+
+
+def test_vectors_are_taken_and_refused_as_its_tests_ask(client: TestClient) -> None:
+    base = {"input": TEXT, "task_type": "Base", "response_format": "wav"}
+    own = {**base, "speaker_embedding": [0.1] * 16, "x_vector_only_mode": True}
+    for more in ({}, {"response_format": "pcm"}, {"response_format": "pcm", "stream": True}):
+        answer = client.post("/v1/audio/speech", json={**own, **more, "max_new_tokens": 20})
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"] == f"audio/{more.get('response_format', 'wav')}"
+    refused = {
+        "mutually exclusive": {**own, "ref_audio": "https://example.com/audio.wav"},
+        "non-empty": {**base, "speaker_embedding": []},
+        "speaker_embedding has 24 dimensions": {**base, "speaker_embedding": [0.1] * 24},
+        "expected 16": {**base, "speaker_embedding": [0.1] * 24},
+        "never fetched": {**base, "ref_audio": "https://example.com/audio.wav"},
+    }
+    for said, body in refused.items():
+        answer = client.post("/v1/audio/speech", json=body)
+        assert answer.status_code == 400, said
+        assert said in answer.text

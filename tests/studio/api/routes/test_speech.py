@@ -139,7 +139,7 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"ref_audio": "data:audio/wav;base64,AAAA", "consent": True}, 422, "ref_audio"),
     ({"ref_audio": "nobody"}, 404, "ref_audio"),
     ({"ref_text": "what was said"}, 400, "ref_text"),
-    ({"speaker_embedding": [1.0, 2.0]}, 422, "voice"),
+    ({"speaker_embedding": [1.0, 2.0]}, 400, "speaker_embedding"),
     ({"speaker_embedding": []}, 400, "speaker_embedding"),
     ({"task_type": "Base", "voice": "ryan"}, 422, "task_type"),
 ]
