@@ -244,6 +244,15 @@ class SpeechBody(BatchItem):
     stream: bool | None = Field(None, validation_alias=AliasChoices("stream", "streaming"))
     stream_format: Literal["audio", "sse"] | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _parameters_of_hugging_face(cls, values: Any) -> Any:
+        """Its clients send `inputs`, and all else in an object beside."""
+        if isinstance(values, dict) and isinstance(values.get("parameters"), dict):
+            given = values["parameters"]
+            return {**given, **{key: own for key, own in values.items() if key != "parameters"}}
+        return values
+
     @model_validator(mode="after")
     def _timed_when_whole(self) -> Self:
         if self.word_timestamps and (self.stream or self.stream_format == "sse"):

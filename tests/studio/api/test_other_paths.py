@@ -90,6 +90,16 @@ def test_wyoming_openai_finds_the_voices_that_are_here(client: TestClient) -> No
     assert not {"alloy", "nova"} & {*names} - {*voices.json()["presets"]}
 
 
+def test_hugging_faces_client_sends_its_parameters_beside(client: TestClient) -> None:
+    """As `InferenceClient.text_to_speech(text, model=URL, extra_body={…})`."""
+    parameters = {**BODY, "max_new_tokens": 20}
+    del parameters["input"]
+    answer = client.post("/v1/audio/speech", json={"inputs": TEXT, "parameters": parameters})
+    assert answer.content == speak(client, voice="vivian", max_new_tokens=20)
+    wrong = {"inputs": TEXT, "parameters": {"voise": "vivian"}}
+    assert client.post("/v1/audio/speech", json=wrong).json()["error"]["param"] == "voise"
+
+
 # vllm-omni 0.30: the times of words, usage, a socket that sends whole parts.
 
 
