@@ -54,6 +54,10 @@ ERROR: Final = {
 }
 SPOKEN: Final = {
     ("/v1/audio/speech", "post"): (*MEDIA_TYPES.values(), "text/event-stream"),
+    ("/v1/audio/speech/design", "post"): tuple(MEDIA_TYPES.values()),
+    ("/v1/audio/speech/upload", "post"): tuple(MEDIA_TYPES.values()),
+    ("/openai/v1/audio/speech", "post"): tuple(MEDIA_TYPES.values()),
+    ("/openai/deployments/{deployment}/audio/speech", "post"): tuple(MEDIA_TYPES.values()),
     ("/v1/text-to-speech/{voice}", "post"): tuple(MEDIA_TYPES.values()),
     ("/v1/text-to-speech/{voice}/stream", "post"): tuple(MEDIA_TYPES.values()),
     ("/v1/audio/voices/{name}/preview", "get"): ("audio/wav",),
@@ -67,13 +71,37 @@ FORMS: Final = {
     "/v1/audio/voices": {
         "title": "NewVoice",
         "type": "object",
-        "required": ["name", "consent"],
+        "required": ["name"],
         "properties": {
             "name": {"type": "string"},
             **_AUDIO_FIELDS,
             "transcript": {"type": "string"},
             "embedding": {"type": "string", "description": "a JSON list of numbers"},
             "note": {"type": "string"},
+            "type": {"type": "string", "enum": ["audio_sample", "prompt"]},
+            "prompt": {"type": "string", "description": "a description, for type prompt"},
+            "script_hint": {"type": "string", "description": "what the described voice says"},
+        },
+    },
+    "/v1/audio/voice_consents": {
+        "title": "NewConsent",
+        "type": "object",
+        "required": ["name", "language", "recording"],
+        "properties": {
+            "name": {"type": "string"},
+            "language": {"type": "string", "description": "as en-US"},
+            "recording": _AUDIO_FIELDS["audio"],
+        },
+    },
+    "/v1/audio/speech/upload": {
+        "title": "SpeechLike",
+        "type": "object",
+        "required": ["input", "voice_file"],
+        "properties": {
+            **{name: {"type": "string"} for name in ("input", "language", "response_format")},
+            **{name: {"type": "string"} for name in ("ref_text", "x_vector_only", "seed")},
+            "voice_file": _AUDIO_FIELDS["audio"],
+            "consent": _AUDIO_FIELDS["consent"],
         },
     },
     "/v1/audio/embeddings": {

@@ -54,7 +54,8 @@ class VoiceMakers:
         beside: Mapping[str, bytes] | None = None,
         **details: Any,
     ) -> SavedVoice:
-        work = partial(self._library.save, name, voice, beside or {}, **details)
+        kept = {"beside": beside} if beside else {}
+        work = partial(self._library.save, name, voice, **kept, **details)
         return await anyio.to_thread.run_sync(work)
 
     async def described(
