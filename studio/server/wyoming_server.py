@@ -8,9 +8,11 @@ reach the port can speak. Limits are those of the API's WebSockets.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 import logging
 import socket
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -64,6 +66,9 @@ class WithWyoming:
     def __init__(self, app: ASGIApp, context: ApiContext, address: socket.socket) -> None:
         self._app, self._context, self._address = app, context, address
         self._server: asyncio.Server | None = None
+        with warnings.catch_warnings():  # it says on each import that Python 3.13 has no audioop
+            warnings.simplefilter("ignore", DeprecationWarning)
+            importlib.import_module("wyoming.info")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
@@ -118,7 +123,8 @@ class Wire:
         head = parse(line)
         if not isinstance(head, dict) or not isinstance(head.get("type"), str):
             raise _no_event("it is a line of JSON with a type")
-        data = head.get("data") or {}
+        data = head.get("data")
+        data = {} if data is None else data
         if not isinstance(data, dict):
             raise _no_event("its data is an object")
         try:
@@ -215,8 +221,8 @@ class WyomingSession:
         """What is no event of speaking is left out, as other servers do."""
         kind, data = event.type, event.data
         if kind == "synthesize" and not self._streams:  # else it repeats what came in pieces
-            await self._begin(await self._asked(data), _text(data), pieces=False)
-            await self._end()
+            request = replace(await self._asked(data), text=_text(data))
+            await self._begin(request, pieces=False)
         elif kind == "synthesize-start":
             await self._end()
             self._request, self._streams = await self._asked(data), True
@@ -224,7 +230,8 @@ class WyomingSession:
             if self._open:
                 await self._open.feed(_text(data))
             elif _text(data).strip():
-                await self._begin(self._request, _text(data), pieces=True)
+                request = replace(self._request, text=_text(data), open_text=True)
+                await self._begin(request, pieces=True)
         elif kind == "synthesize-stop" and self._streams:
             if not self._open:  # nothing was said
                 await self._stopped()
@@ -242,15 +249,16 @@ class WyomingSession:
         how = Configuration.model_validate({"type": "session.config", **given})
         return await self._context.request(how, "")
 
-    async def _begin(self, request: SpeechRequest, text: str, pieces: bool) -> None:
+    async def _begin(self, request: SpeechRequest, pieces: bool) -> None:
+        """Speak a text, or what there is of it if it comes in pieces."""
         self._context.rates.take({"address": self._address})
         async with self._changed:
             most = self._context.settings.utterances
             await self._changed.wait_for(lambda: len(self._texts) < most)
-        stream = await self._context.submit(replace(request, text=text, open_text=True))
-        self._open = Flowing(stream, text)
+        own = Flowing(await self._context.submit(request), request.text)
+        self._open = own if pieces else None
         async with self._changed:
-            self._texts.append((self._open, pieces))
+            self._texts.append((own, pieces))
             self._changed.notify_all()
 
     async def _end(self) -> None:

@@ -80,7 +80,7 @@ def test_it_makes_voices(client: TestClient, library: Library) -> None:
         ("speak", {"text": ""}, "text"),
         ("speak", {"text": "x" * 5001}, "text"),
         ("speak", {"text": TEXT, "voice": "nobody"}, "nobody"),
-        ("speak", {"text": TEXT, "txet": 1}, "txet"),
+        ("speak", {"text": TEXT, "voise": "x"}, "voise"),
         ("no_such", {}, "tool"),
     ],
 )
