@@ -291,9 +291,7 @@ def split_tags(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
-def facts(
-    voice: SavedVoice, stranger: Message, recorded: ConsentRecording | None = None
-) -> str:
+def facts(voice: SavedVoice, stranger: Message, recorded: ConsentRecording | None = None) -> str:
     """Read-only details as Markdown; `stranger` is about a model that is not loaded, `recorded`
     the recording of its owner's consent."""
     card = voice.card
