@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine import Pcm
-from studio.api.responses.word_timestamps import word_times
+from studio.word_times import word_times
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from fastapi.testclient import TestClient
 from engine import SAMPLE_RATE, Engine, Library, Pcm
 from studio.api import ApiSettings, create_api
 from studio.api.responses.audio_output import Output
-from studio.api.responses.word_timestamps import word_times
 from studio.api.routes import speech
 from studio.voices.foreign_names import FOREIGN_VOICES
 
