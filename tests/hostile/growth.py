@@ -1,4 +1,4 @@
-"""Growth: twice the input takes at most 2.2 times the time."""
+"""Growth: four times the input takes about four times the time, and far from sixteen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Work = Callable[[], object]
 def check_linear(
     prepared: Callable[[int], Work], smallest: int, largest: int, rounds: int = 8
 ) -> None:
-    """Work on four times the input takes at most 2.2 times 2.2 times as long.
+    """Work on four times the input takes at most 2.2² times as long, 1.5 times that on busy cores.
 
     `prepared`: work on an input of a size. It is told by CPU time of this thread, and the quickest
     of several runs counts: what others do to the cores makes runs longer, and none shorter. The
