@@ -21,6 +21,7 @@ FOLDERS: Final = ("static", "gradio_compat")
 TYPES: Final = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 PREFIX: Final = "timbre/static"
 ENTRY: Final = "static/page.js"
+EARLY: Final = "gradio_compat/early.js"
 FOR_GOOD: Final = "public, max-age=31536000, immutable"
 
 
@@ -43,8 +44,9 @@ def address(name: str) -> str:
 
 
 def script() -> str:
-    """The element that runs the page's modules."""
-    return f'<script type="module" src="{address(ENTRY)}"></script>'
+    """The elements that run the page's modules, and what must run before they have come."""
+    early = FILES[EARLY].decode()
+    return f'<script>{early}</script><script type="module" src="{address(ENTRY)}"></script>'
 
 
 def preloads() -> str:
@@ -58,7 +60,7 @@ def preloads() -> str:
 
 # Bodies of functions that Gradio calls, and what only the audio thread imports.
 NOT_MODULES: Final = frozenset(
-    ("gradio_compat/on_load.js", "gradio_compat/on_event.js", "static/player/worklet.js")
+    (EARLY, "gradio_compat/on_load.js", "gradio_compat/on_event.js", "static/player/worklet.js")
 )
 
 

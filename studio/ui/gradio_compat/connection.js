@@ -139,10 +139,13 @@ function read(line) {
 }
 
 // Said by Gradio, which imports what hidden tabs need after the page is shown.
-window.addEventListener('vite:preloadError', () => {
+window.addEventListener('vite:preloadError', reloadSoon);
+if (window.timbreTorn) reloadSoon();
+
+function reloadSoon() {
   if (Date.now() - Number(sessionStorage.getItem(RELOADED)) < SELDOM) return;
   sessionStorage.setItem(RELOADED, String(Date.now()));
   torn = true;
   lost();
-});
+}
 window.addEventListener('offline', async () => (await isThere()) || lost());

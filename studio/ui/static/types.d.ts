@@ -11,6 +11,8 @@ interface Component {
 
 interface Window {
   timbre: Record<string, any>;
+  timbreTorn?: boolean; // a script did not come before the modules were there
+  timbreMounting?: Promise<void>; // the components that appeared so far
   gradio_config?: { api_prefix?: string; dependencies: any[] };
 }
 

@@ -23,7 +23,8 @@ from studio.ui.tabs.voices import facts
 from tests.support.browser import OpenPage, Server, open_tab
 from tests.support.tab_makers import recording, told
 
-CUSTOM = FakeCheckpoint(fake("custom", clone=False, design=False))
+HERE = ("vivian", "ryan", "Gala")
+CUSTOM = FakeCheckpoint(fake("custom", speakers=HERE, clone=False, design=False))
 OTHER = FakeCheckpoint(fake("other", speakers=("Zoe",), languages=("german",), clone=False))
 BASE = FakeCheckpoint(fake("base", speakers=(), preset=False, design=False))
 SECOND = FakeCheckpoint(fake("second", speakers=(), preset=False, design=False))
@@ -134,11 +135,12 @@ def test_the_pad_follows_when_its_voices_have_left(studio: Studio) -> None:
 
 def test_speaks_menus_let_go_of_what_has_left(studio: Studio) -> None:
     speaking = SpeakHandlers(studio)
-    for voice in ("ryan", RECIPE):
+    mixed = "ryan(50)+Gala(50)"  # other services have no Gala, so nobody stands in for her
+    for voice in ("ryan", mixed):
         assert not any("value" in update for update in speaking.arrive(voice, "english"))
     studio.engine.exchange("custom", "other", OTHER)
     studio.engine.exchange("base", "another", OTHER)
-    for voice in ("ryan", RECIPE):
+    for voice in ("ryan", mixed):
         voices, languages = speaking.arrive(voice, "english")
         assert (voices["value"], languages["value"]) == ("Zoe", "auto")
         assert [name for _, name in languages["choices"]] == ["auto", "german"]
