@@ -44,6 +44,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "instructions": TEXT,
     "response_format": st.sampled_from([*MEDIA_TYPES, "ogg"]),
     "sample_rate": st.sampled_from([8000, 16000, 44100, 12345, -1]),
+    "bit_rate": st.sampled_from([32_000, 64_000, 128_000, 5, -1]),
     "speed": st.floats(0.4, 2.2),
     "language": st.sampled_from(["auto", "English", "Chinese", "klingon", ""]),
     "task_type": st.sampled_from(["CustomVoice", "VoiceDesign", "Base", "Other"]),
