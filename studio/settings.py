@@ -38,6 +38,7 @@ class ApiLimits(Settings):
         description="Events of the page from one address. Empty: no limit. Speech from the page "
         "counts for the rate of an address as well.",
     )
+    body_bytes: int = Field(16 * 2**20, ge=1024, description="Bytes of one request.")
     audio_bytes: int = Field(10 * 2**20, ge=1024, description="Bytes of one recording.")
     page_bytes: int = Field(
         2 * 2**30,
@@ -89,7 +90,6 @@ class ApiSettings(ApiLimits):
     )
 
     # Sizes.
-    body_bytes: int = Field(16 * 2**20, ge=1024, description="Bytes of one request.")
     saved_voices: int = Field(
         2000,
         ge=0,
@@ -124,6 +124,11 @@ class ClusterLimits(Settings):
         ge=0,
         description="Seconds at least that a replica which is exchanged or scaled down has to "
         "finish; more if the server's grace is longer.",
+    )
+    dashboard: str = Field(
+        "",
+        description="Address of Ray's dashboard as browsers reach it, linked on the Engine page: "
+        "that of a Ray which is started here.",
     )
 
 
@@ -170,11 +175,6 @@ class ClusterSettings(ClusterLimits):
         False,
         description="Let HAProxy take HTTP instead of Ray's proxy, for more than 1,000 chunks a "
         "second on one node. All visitors count as one address then (docs/cluster.md).",
-    )
-    dashboard: str = Field(
-        "",
-        description="Address of Ray's dashboard as browsers reach it, linked on the Engine page. "
-        "Unset: that of a Ray which is started here.",
     )
 
 

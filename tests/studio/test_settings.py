@@ -104,7 +104,7 @@ def test_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:
         ("TIMBRE_ENGINE_SLOTZ", "1", "TIMBRE_ENGINE_SLOTZ: no such setting"),
         ("TIMBRE_PORT", "99999", "port"),
         ("TIMBRE_API_KEY_RATE", "often", "60/minute"),
-        ("TIMBRE_API_BODY_BYTES", "many", "body_bytes"),
+        ("TIMBRE_API_SAVED_VOICES", "many", "saved_voices"),
         ("TIMBRE_CLUSTER_STORE", "s3://bucket", "it is gone: mount a volume"),
     ],
 )

@@ -28,7 +28,7 @@ def in_chinese():
 def test_one_line_is_one_line(tab):
     number = tab.store.read("", "Only this.").number
     assert "1 line · 0 rendered" in html(page(tab, number).lines)
-    assert tab.store.listed()[0][0] == "Only this. · 1 line"
+    assert tab.listed()[0][0] == "Only this. · 1 line"
 
 
 def test_nothing_of_the_board_is_left_in_english(tab, in_chinese):
@@ -41,5 +41,5 @@ def test_nothing_of_the_board_is_left_in_english(tab, in_chinese):
         words = [a or b for a, b in TOLD.findall(OURS.sub("", html(board)))]
         names = {label for label, _ in tab.store.voices()}
         assert [word for word in words if LATIN.search(word) and word not in names] == []
-    assert tab.store.listed()[0][0].endswith("· 4 句")
+    assert tab.listed()[0][0].endswith("· 4 句")
     assert duration(3 * 3600 + 61) == "3 小时 1 分"
