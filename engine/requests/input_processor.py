@@ -148,7 +148,7 @@ class InputProcessor:
             stop_degeneration=self._settings.stop_degeneration and not request.ignore_end,
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
-            notices=(*own.languages(), *own.notices(foreign_alphabets(request.text))),
+            notices=own.notices(foreign_alphabets(request.text)),
         )
 
 
@@ -186,13 +186,14 @@ class _RoutedRequest:
 
     def notices(self, foreign: tuple[str, ...]) -> tuple[Message, ...]:
         """What the listener should know. `foreign`: alphabets of the text."""
+        told = (*self.languages(), *self.told)
         if not self.spells_out or not foreign:
-            return self.told
+            return told
         there = ", ".join(foreign)
         left_out = Message(
             "{name} leaves out what it cannot read ({there}).", name=self.talker, there=there
         )
-        return (*self.told, left_out)
+        return (*told, left_out)
 
     def prompt(self, ids: tuple[int, ...]) -> Prompt:
         own = self.request

@@ -255,3 +255,13 @@ def test_an_alphabet_that_arrives_later_is_told_too() -> None:
         (notice,) = stream.notices
         assert "Cjk" in notice
         assert "Cyrillic" in notice
+
+
+def test_a_foreign_language_stays_told_when_an_alphabet_follows() -> None:
+    able = fake_capabilities(spoken_form=True, languages=("english",))
+    text = "Guten Morgen, wie geht es Ihnen heute? Ich habe das nicht gewusst. "
+    german = request(text, open_text=True)
+    with FakeEngine([FakeCheckpoint(able)]) as engine, engine.submit(german) as stream:
+        assert len(stream.notices) == 1
+        stream.append("Привет ")
+        assert len(stream.notices) == 2
