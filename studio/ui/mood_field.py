@@ -8,7 +8,6 @@ import gradio as gr
 
 from studio.context import Studio
 from studio.ui.i18n import word
-from studio.ui.tabs.voice_form import on_show
 from studio.voices.moods import MAX_STRENGTH
 from studio.voices.voice_catalog import Choices
 
@@ -30,13 +29,6 @@ def mood_field(studio: Studio) -> MoodField:
         elem_id="speak-mood-strength",
     )  # fmt: skip
 
-    def refresh(now: str | None) -> Any:
-        choices = mood_choices(studio.choices())
-        known = {value for _, value in choices}
-        value = now if now in known else ""
-        return gr.update(choices=choices, visible=len(choices) > 1, value=value)
-
-    on_show(refresh, [menu], [menu])
     menu.change(
         lambda mood: gr.update(visible=bool(mood)),
         menu,
@@ -46,6 +38,13 @@ def mood_field(studio: Studio) -> MoodField:
         api_visibility="private",
     )
     return MoodField(menu, strength)
+
+
+def listed_anew(studio: Studio, now: str | None) -> Any:
+    """The menu with the moods that are there now; one that is gone is no longer chosen."""
+    choices = mood_choices(studio.choices())
+    value = now if now in {value for _, value in choices} else ""
+    return gr.update(choices=choices, visible=len(choices) > 1, value=value)
 
 
 def mood_choices(choices: Choices) -> list[tuple[Any, str]]:

@@ -22,6 +22,7 @@ TYPES: Final = {".js": "text/javascript; charset=utf-8", ".css": "text/css; char
 PREFIX: Final = "timbre/static"
 ENTRY: Final = "static/page.js"
 EARLY: Final = "gradio_compat/early.js"
+HIDDEN: Final = ".timbre-opening gradio-app * { visibility: hidden !important; }"  # see opening.js
 FOR_GOOD: Final = "public, max-age=31536000, immutable"
 
 
@@ -45,8 +46,8 @@ def address(name: str) -> str:
 
 def script() -> str:
     """The elements that run the page's modules, and what must run before they have come."""
-    early = FILES[EARLY].decode()
-    return f'<script>{early}</script><script type="module" src="{address(ENTRY)}"></script>'
+    early = f"<style>{HIDDEN}</style><script>{FILES[EARLY].decode()}</script>"
+    return f'{early}<script type="module" src="{address(ENTRY)}"></script>'
 
 
 def preloads() -> str:

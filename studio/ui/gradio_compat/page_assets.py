@@ -37,14 +37,14 @@ _COMPONENT = re.compile(rf"(\w+):\{{[^{{}}]*?component:\(\)=>\w+\(\(\)=>{_LATER}
 
 
 class PageAssets:
-    """Middleware. `head`: more HTML for the head of the page, before Gradio's scripts."""
+    """Middleware. `head`: more HTML for the head of the page, after the links to these files."""
 
     def __init__(self, app: ASGIApp, folder: Path = FOLDER, head: str = "") -> None:
         self._app = app
         self._files = {each.name: each for each in folder.iterdir() if _HASHED.fullmatch(each.name)}
         self._kept: dict[str, bytes] = {}  # compressed; 4 MB if all are requested
         known = (each for each in opening(folder) if each in self._files)
-        self._links = head.encode() + links(known)
+        self._links = links(known) + head.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET":

@@ -1,4 +1,5 @@
-// Nothing is shown until the first tab is laid out, so that nothing jumps about while it is.
+// Nothing is shown until the first tab is laid out, so that nothing jumps about while it is. early.js
+// hides the page before this module is there.
 
 import { drafts } from './drafts.js';
 import { players } from './player/player.js';
@@ -34,8 +35,4 @@ function look(since) {
   });
 }
 
-root.classList.add('timbre-opening');
-const style = document.createElement('style');
-style.textContent = '.timbre-opening gradio-app * { visibility: hidden !important; }';
-document.head.append(style);
 look(performance.now());

@@ -187,6 +187,7 @@ def _watch(
     looks = [about, fields.instruct]
     on_show(speaking.arrive, now, now, opening=False)  # when it opens: after the draft
     on_show(speaking.picked, looks, [fields.voice], [fields.voice.change], opening=False)
+    on_show(speaking.moods, [fields.mood.menu], [fields.mood.menu], opening=False)
     keep_listed(fields.voice, speaking.offer, opening=False)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 
@@ -198,7 +199,7 @@ def _draft(speaking: SpeakHandlers, fields: Fields, lock: gr.Checkbox, about: gr
         now = [fields.voice, fields.language]
         filled.then(speaking.arrive, now, now, **QUICK).then(
             speaking.picked, [fields.voice], [about, fields.instruct], **QUICK
-        )
+        ).then(speaking.moods, [fields.mood.menu], [fields.mood.menu], **QUICK)
 
 
 def _speak(

@@ -29,6 +29,7 @@ from studio.takes.event_transport import Payload, refusal
 from studio.ui import take_card
 from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import both, tell, word
+from studio.ui.mood_field import listed_anew
 from studio.ui.speech_form import (
     SpeechForm,
     asked_for,
@@ -130,6 +131,10 @@ class SpeakHandlers:
         if language not in {name for _, name in languages}:
             spoken["value"] = "auto"
         return gr.skip() if there else self._first(), spoken
+
+    def moods(self, now: str | None) -> Update:
+        """The menu of moods, with those that are there now."""
+        return listed_anew(self._studio, now)
 
     def starts(self) -> Update:
         """The choice of how playback starts, where speech is generated slower than real time."""

@@ -20,7 +20,7 @@ CHECKS = {
 }
 IMPORT = re.compile(r"""^import (?:[^'"]* from )?['"]([^'"]+)['"];""", re.MULTILINE)
 # What only a script has: an arrow before a brace, a listener, a function of the browser.
-SCRIPT = re.compile(r"\) => [{(\[]|addEventListener|querySelector|<script>|window\.\w+ =")
+SCRIPT = re.compile(r"\) => [{(\[]|addEventListener|querySelector|<script>[^{]|window\.\w+ =")
 
 
 @pytest.mark.parametrize("check", CHECKS)

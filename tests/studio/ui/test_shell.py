@@ -12,8 +12,16 @@ import fastapi
 import numpy as np
 import pytest
 
-from engine import Library, Preset, SpeechRequest, load_profile, profiles
-from engine.testing import Costs, FakeEngine
+from engine import (
+    Library,
+    Preset,
+    SpeechRequest,
+    learn_shift,
+    load_profile,
+    profiles,
+    speaker_space,
+)
+from engine.testing import Costs, FakeEngine, fake_capabilities
 from studio.context import open_studio
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
@@ -53,6 +61,8 @@ def url(
 ) -> Iterator[str]:
     application = fastapi.FastAPI()
     library = Library(tmp_path_factory.mktemp("data") / "voices")
+    glad = learn_shift([(np.ones(16, np.float32), np.arange(16, dtype=np.float32))])
+    library.moods.save("glad", glad, speaker_space(fake_capabilities()), "fake")
     mount_page(application, open_studio(engine, library, takes))
     with Server(application) as url:
         yield url
@@ -158,6 +168,22 @@ def test_the_engine_page_moves(shown: Any) -> None:
     open_tab(shown, "Engine")
     shown.locator(".timbre-plots polyline").first.wait_for(state="attached")
     shown.locator(".timbre-figures").get_by_text("Ready").wait_for()
+
+
+def test_a_page_that_is_left_alone_asks_for_nothing(open_page: OpenPage, url: str) -> None:
+    """Events that set one another off would keep page and server busy for ever."""
+    page = opened(open_page, url).page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for name in ("Speak", *(own.label for own in ENTRIES), "Library"):
+        open_tab(page, name)
+        before = -1
+        for _ in range(30):
+            if len(asked) == before:
+                break
+            before = len(asked)
+            page.wait_for_timeout(1000)
+        assert len(asked) == before, (name, asked[-8:])
 
 
 SHIFTS = """
