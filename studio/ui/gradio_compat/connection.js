@@ -10,6 +10,7 @@ const RELOADED = 'timbre-reloaded'; // when the page was, for a script that did 
 const SELDOM = 60_000; // ms between such reloads
 const GONE = new Set([502, 503, 504]); // what a proxy says of a server that is not there
 const pending = new Set(); // ids of presses that were taken and are not done
+const early = new Set(); // ids of presses that were done before the answer to them was read
 let back = null; // a promise while the connection is lost
 let torn = false; // a script did not come; browsers do not ask for it again
 
@@ -73,7 +74,7 @@ export async function press(request, rest) {
 export async function join(request, rest) {
   const answer = await press(request, rest);
   const told = await answer.clone().json().catch(() => null);
-  if (told?.event_id) pending.add(told.event_id);
+  if (told?.event_id && !early.delete(told.event_id)) pending.add(told.event_id);
   return answer;
 }
 
@@ -133,7 +134,8 @@ async function follow(request, rest, pass) {
 // Whether a line says that the stream is closed.
 function read(line) {
   if (line.startsWith('data: {"msg":"process_completed"')) {
-    pending.delete(/"event_id":"(\w+)"/.exec(line)?.[1]);
+    const id = /"event_id":"(\w+)"/.exec(line)?.[1];
+    if (!pending.delete(id)) early.add(id);
   }
   return line.startsWith('data: {"msg":"close_stream"');
 }

@@ -44,19 +44,23 @@ CLOSED_LATE = """
 
 
 @pytest.fixture
-def page(open_page: OpenPage, tmp_path: Path) -> Iterator[Any]:
+def url(tmp_path: Path) -> Iterator[str]:
     application = fastapi.FastAPI()
     with FakeEngine() as engine:
         mount_page(application, open_studio(engine, Library(tmp_path / "voices")))
         with Server(application) as url:
-            page = open_page("about:blank")
-            page.add_init_script(CLOSED_LATE)
-            page.goto(url)
-            yield page
-            page.close()
+            yield url
 
 
-def test_a_press_is_answered_while_the_stream_is_closed(page: Any) -> None:
+def opened(open_page: OpenPage, url: str, network: str) -> Any:
+    page = open_page("about:blank")
+    page.add_init_script(network)
+    page.goto(url)
+    return page
+
+
+def test_a_press_is_answered_while_the_stream_is_closed(open_page: OpenPage, url: str) -> None:
+    page = opened(open_page, url, CLOSED_LATE)
     open_tab(page, "Design")
     make = page.get_by_role("button", name="Make three takes")
     make.click()
@@ -64,3 +68,33 @@ def test_a_press_is_answered_while_the_stream_is_closed(page: Any) -> None:
     page.get_by_label("The voice").fill("A calm old man.")
     make.click()
     page.get_by_text("Listen, pick one").wait_for()
+
+
+# A network that brings the answer to every press but the first when its event is long over.
+TAKEN_LATE = """
+(() => {
+  const native = window.fetch;
+  window.joined = 0;
+  window.fetch = async (request, ...rest) => {
+    const answer = await native(request, ...rest);
+    if ((request.url ?? String(request)).includes('/queue/join') && joined++) {
+      await new Promise((go) => setTimeout(go, 1000));
+    }
+    return answer;
+  };
+})();
+"""
+
+
+def test_an_event_that_is_over_before_it_was_taken_is_not_waited_for(
+    open_page: OpenPage, url: str
+) -> None:
+    """What is waited for in silence makes the page ask every two seconds whether the server lives."""
+    page = opened(open_page, url, TAKEN_LATE)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.wait_for_function("window.joined > 2")
+    page.wait_for_timeout(8000)
+    lives = [each for each in asked if "app_id" in each]
+    assert len(lives) < 2, lives
