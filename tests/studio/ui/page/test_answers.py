@@ -89,7 +89,7 @@ TAKEN_LATE = """
 def test_an_event_that_is_over_before_it_was_taken_is_not_waited_for(
     open_page: OpenPage, url: str
 ) -> None:
-    """What is waited for in silence makes the page ask every two seconds whether the server lives."""
+    """While the page waits in silence, it asks every two seconds whether the server lives."""
     page = opened(open_page, url, TAKEN_LATE)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
