@@ -51,12 +51,15 @@ _ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 _FAULT = re.compile(r"\w{1,60} at [\w.<> ]{1,60}:\d{1,6}")  # of a reader, without words
 _NAME = re.compile(r"\{(\w+)(?:![rs])?(?::[^{}]{0,8})?\}")
 
-# How one ends that has used up its time, or the machine's memory.
-_LIMITS: Final = {int(getattr(signal, name, 0)) for name in ("SIGKILL", "SIGALRM", "SIGXCPU")} - {0}
+# How one ends that has used up its CPU time; 0 where the system does not bound that.
+_CPU_TIME: Final = int(getattr(signal, "SIGXCPU", 0))
+# And its time on the wall, or the machine's memory.
+_MACHINE: Final = {int(getattr(signal, name, 0)) for name in ("SIGKILL", "SIGALRM")} - {0}
 
 BUSY_ADDRESS = "Another file from your address is being read. Try again when it is done."
 BUSY = "Many files are being read at the moment. Try again in a minute."
 TOO_SLOW = "The file takes too long to read. Split it into parts."
+TOO_BUSY = "The computer is too busy to read the file now. Try again in a few minutes."
 TOO_MUCH = "The file needs too much memory to be read. Split it into parts."
 CLOSED = "The server is closing. Try again in a minute."
 UNAVAILABLE = "The file cannot be read at the moment. Try again in a minute."
@@ -151,17 +154,25 @@ class Imports:
             "file_bytes": MOST_SOUND,
         }
         process = self._started()
-        late = threading.Timer(SECONDS, _kill, (process,))
-        late.start()
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            _kill(process)
+
+        clock = threading.Timer(SECONDS, end)
+        clock.start()
         try:
             head, body = _answer(process, [json.dumps(limits), json.dumps(task)])
         finally:
-            late.cancel()
+            clock.cancel()
             with self._changed:
                 self._running.discard(process)
         if self._closed:
             raise RequestError(CLOSED)
-        return _body_of(head, body, process.returncode)
+        if not head:
+            raise _ended(process.returncode, late.is_set())
+        return _body_of(head, body)
 
     def _started(self) -> subprocess.Popen[bytes]:
         with self._changed:  # so that none starts while all are ended
@@ -210,10 +221,19 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _body_of(head: bytes, body: bytes, returned: int) -> bytes:
-    """The result. Raises InvalidText as its reader did, or by how the process has ended."""
-    if not head:
-        raise InvalidText(TOO_SLOW if -returned in _LIMITS else DAMAGED)
+def _ended(returned: int, late: bool) -> RequestError:
+    """Why a process has ended without a word.
+
+    One that had less than its CPU time when its time on the wall was over was held up by the
+    machine; where CPU time is not bounded, the file is to blame.
+    """
+    if -returned == _CPU_TIME or (late and not _CPU_TIME):
+        return InvalidText(TOO_SLOW)
+    return RequestError(TOO_BUSY) if late or -returned in _MACHINE else InvalidText(DAMAGED)
+
+
+def _body_of(head: bytes, body: bytes) -> bytes:
+    """The result. Raises InvalidText as its reader did."""
     try:
         told = json.loads(head)
     except (ValueError, RecursionError):

@@ -99,7 +99,6 @@ def _limit(limits: dict[str, Any]) -> None:
 
     memory = limits["megabytes"] * MEBIBYTE
     bounds = {
-        resource.RLIMIT_CPU: limits["cpu_seconds"],
         resource.RLIMIT_DATA: memory,
         resource.RLIMIT_AS: memory + 512 * MEBIBYTE,  # libraries, mapped from their files
         resource.RLIMIT_FSIZE: limits["file_bytes"],
@@ -109,6 +108,9 @@ def _limit(limits: dict[str, Any]) -> None:
     for kind, most in bounds.items():
         with suppress(ValueError, OSError):
             resource.setrlimit(kind, (most, most))
+    seconds = limits["cpu_seconds"]
+    with suppress(ValueError, OSError):  # first SIGXCPU, which tells why, and then SIGKILL
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
 
 def _end_with(parent: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from engine import Message, SavedVoice
@@ -18,14 +19,12 @@ class Usage:
     scripts: tuple[str, ...]
     takes: int
 
-    def told(self, guests: bool) -> Message:
-        """The usage as text; guests do not see titles of each other's scripts."""
+    def told(self) -> Message:
         count = len(self.scripts)
         titles = ", ".join(f"“{title}”" for title in self.scripts[:TITLES])
         more = ", …" if count > TITLES else ""
         scripts = Message("1 script") if count == 1 else Message("{count} scripts", count=count)
-        if not guests:
-            scripts = Message("{scripts} ({titles})", scripts=scripts, titles=titles + more)
+        scripts = Message("{scripts} ({titles})", scripts=scripts, titles=titles + more)
         takes = Message("1 take") if self.takes == 1 else Message("{count} takes", count=self.takes)
         parts = [scripts] * bool(count) + [takes] * bool(self.takes)
         return Message.listed(parts)
@@ -34,15 +33,27 @@ class Usage:
         return bool(self.scripts or self.takes)
 
 
-def usage_of(voice: SavedVoice, scripts: ScriptStore, takes: Takes) -> Usage:
-    """Takes and scripts that are not deleted and hold this voice, alone or in a blend."""
+def usage_of(
+    voice: SavedVoice,
+    scripts: ScriptStore,
+    takes: Takes,
+    owner: str | None = None,
+    numbers: Collection[str] | None = None,
+) -> Usage:
+    """Takes and scripts that are not deleted and hold this voice, alone or in a blend.
+
+    Of one visitor: takes of `owner`, scripts of these `numbers`; voices of others may have the same
+    id. None: all.
+    """
     key = scripts.choices().key
     titles = [
         each.title
         for each in scripts.summaries()
-        if any(_holds(key(v), voice) for v in each.voices)
+        if (numbers is None or each.id in numbers)
+        and any(_holds(key(v), voice) for v in each.voices)
     ]
-    return Usage(tuple(titles), sum(_holds(take.voice_key, voice) for take in takes.search()))
+    count = sum(_holds(take.voice_key, voice) for take in takes.search(owner=owner))
+    return Usage(tuple(titles), count)
 
 
 def _holds(key: str, voice: SavedVoice) -> bool:

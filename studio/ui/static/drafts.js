@@ -42,3 +42,12 @@ export function browserId() {
     return fresh;
   }
 }
+
+// The values of an event, the last of them the numbers of the scripts that this browser has had.
+export function withScripts(...values) {
+  try {
+    return [...values.slice(0, -1), localStorage.getItem('timbre-scripts') ?? ''];
+  } catch {
+    return values;
+  }
+}

@@ -15,6 +15,6 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
         with gr.Tab(word("Takes")):
             takes.build(studio, owner)
         with gr.Tab(word("Voices")):
-            voices.build(studio)
+            voices.build(studio, owner)
         with gr.Tab(word("Watermark check")):
             check.build(studio)

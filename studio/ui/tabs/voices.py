@@ -17,8 +17,10 @@ from engine import InvalidVoice, Message, SavedVoice, SpeechRequest, TimbreError
 from studio.context import Studio
 from studio.scripts.voice_usage import usage_of
 from studio.takes.event_transport import Payload
+from studio.ui.drafts import SCRIPT, browser_id
 from studio.ui.gradio_compat.events import detail
 from studio.ui.gradio_compat.pages import outbox
+from studio.ui.gradio_compat.scripts import on_event
 from studio.ui.i18n import tell, warning, word
 from studio.ui.live_player import live_player, plays
 from studio.ui.tabs.voice_form import (
@@ -162,12 +164,18 @@ class VoicesTab:
             return warning(error)
         return f"**{changed.name}** {word('is changed.')}"
 
-    def delete(self, picked: str | None) -> tuple[str, Update, Update, Update]:
+    def delete(
+        self, picked: str | None, owner: str = "", numbers: str = ""
+    ) -> tuple[str, Update, Update, Update]:
         """Delete unless it is in use: status, undo ticket, undo button, the button that deletes a
-        voice in use."""
+        voice in use.
+
+        `owner`, `numbers`: this browser's id and its scripts; of a guest nothing else counts.
+        """
+        guest = (owner, set(numbers.split())) if self._studio.guests else (None, None)
         try:
             voice = self._studio.library.get(_one(picked))
-            used = usage_of(voice, self._studio.scripts, self._studio.takes)
+            used = usage_of(voice, self._studio.scripts, self._studio.takes, *guest)
         except TimbreError as error:
             return warning(error), gr.skip(), gr.skip(), gr.update(visible=False)
         if not used:
@@ -176,7 +184,7 @@ class VoicesTab:
             "{name} is used by {uses}. What it has spoken stays, but it will speak no more lines. "
             "Press Delete anyway to delete it.",
             name=voice.name,
-            uses=used.told(self._studio.guests),
+            uses=used.told(),
         )
         return f"⚠️ {tell(message)}", gr.skip(), gr.skip(), gr.update(visible=True)
 
@@ -377,8 +385,8 @@ class Actions(NamedTuple):
     listen: gr.Button
 
 
-def build(studio: Studio) -> None:
-    """Build the page in the current Blocks context."""
+def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
+    """Build the page in the current Blocks context. `owner`: this browser's id."""
     with gr.Row():
         with gr.Column(min_width=320, scale=2):
             found = _found()
@@ -386,7 +394,7 @@ def build(studio: Studio) -> None:
             card, actions = _card(column)
     player = live_player(studio.live, elem_id="library-player")
     tab = VoicesTab(studio, outbox(card.file))
-    _wire(tab, found, card, actions)
+    _wire(tab, found, card, actions, owner or browser_id())
     plays(player, [actions.listen.click], tab.speak, [found.picked, actions.phrase])
     plays(player, [found.cards.hear], tab.hear, [actions.phrase])
 
@@ -432,7 +440,9 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
     )
 
 
-def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
+def _wire(
+    tab: VoicesTab, found: Found, card: Card, actions: Actions, owner: gr.Textbox
+) -> None:
     """Every change of the library refreshes the list, and the list refreshes the form."""
     picked, status = found.picked, found.status
     listing = [found.cards, found.summary, picked]
@@ -448,7 +458,9 @@ def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
     changed = changed.then(tab.show, picked, list(card), **QUIET)  # its file as well
     picked.change(lambda: gr.update(visible=False), None, actions.used, **QUIET)
     gone = [status, found.ticket, found.undo, actions.used]
-    deleted = actions.delete.click(tab.delete, picked, gone, **QUIET)
+    with_scripts = on_event(SCRIPT, "withScripts")
+    sent = [picked, owner, gr.Textbox(elem_classes="timbre-unseen")]
+    deleted = actions.delete.click(tab.delete, sent, gone, js=with_scripts, **QUIET)
     used = actions.used.click(tab.delete_used, picked, gone, **QUIET)
     outputs = [status, found.waiting, found.again]
     received = found.receive.upload(tab.receive, found.receive, outputs, **QUIET)

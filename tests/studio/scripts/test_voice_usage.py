@@ -109,6 +109,16 @@ def test_a_deletion_asks_while_anything_uses_the_voice(tab, cast, studio, ada, t
     assert studio.library.find("Ada") is None
 
 
+def test_a_guest_is_told_of_own_scripts_and_takes_alone(tab, cast, studio, ada, tmp_path):
+    """Voices of two guests may have one id, since each has an own folder."""
+    kept_take(studio, "Ada")
+    object.__setattr__(studio, "guests", True)
+    voices = VoicesTab(studio, tmp_path)
+    assert "1 script (“The Key”), 1 take" in voices.delete(ada.id, "me", f"other {cast}")[0]
+    assert "is used by 1 take." in voices.delete(ada.id, "me", "other")[0]
+    assert "deleted" in voices.delete(ada.id, "another", "other")[0]
+
+
 def test_a_voice_that_nothing_uses_is_deleted_at_once(studio, ada, tmp_path):
     assert "deleted" in VoicesTab(studio, tmp_path).delete(ada.id)[0]
     assert studio.library.find("Ada") is None
