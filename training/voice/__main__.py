@@ -13,7 +13,12 @@ LOOK = 0.5  # seconds between two looks at the parent
 
 
 def end_with(parent: int) -> None:
-    """End as soon as the process that started this one is gone: files are whole at any time."""
+    """End as soon as the process that started this one is gone: files are whole at any time.
+
+    Not on Windows, where a virtual environment's python.exe lies between the two.
+    """
+    if sys.platform == "win32":
+        return
 
     def watch() -> None:
         while os.getppid() == parent:

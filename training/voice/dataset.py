@@ -157,13 +157,12 @@ def other_words(
     lines, device = dataset.lines(checkpoint), talker.codec_head.weight.device
     if len(lines) < 4:
         return set()
-    order = sorted(range(len(lines)), key=lambda number: len(lines[number].text_ids))
-    after = {own: order[(at + 1) % len(order)] for at, own in enumerate(order)}
+    others = _other_texts(lines)
     voice = torch.from_numpy(dataset.vector)[None].to(device)
     maker = SequenceMaker(checkpoint, talker, 0)
     wrong = set()
-    for number, line in enumerate(lines):
-        other = Line(lines[after[number]].text_ids, line.codes)
+    for number, text in others.items():
+        line, other = lines[number], Line(text, lines[number].codes)
         costs = [_cost(maker, talker, each, voice, language, checkpoint) for each in (line, other)]
         if costs[0] >= costs[1]:
             wrong.add(number)
@@ -175,6 +174,14 @@ def other_words(
             lines=len(lines),
         )
     return wrong
+
+
+def _other_texts(lines: Sequence[Line]) -> dict[int, tuple[int, ...]]:
+    """For each line a text that is not its own and about as long; a sentence may be said twice."""
+    texts = sorted({line.text_ids for line in lines}, key=lambda ids: (len(ids), ids))
+    after = {own: texts[(at + 1) % len(texts)] for at, own in enumerate(texts)}
+    numbered = enumerate(lines) if len(texts) > 1 else ()
+    return {number: after[line.text_ids] for number, line in numbered}
 
 
 def _cost(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -78,6 +79,10 @@ def _run(folder: JobFolder, recognise: Recognise | None) -> None:
         _end(folder, "failed", error.message)
     except (OSError, torch.OutOfMemoryError) as error:
         _end(folder, "failed", f"It ended: {error}. It goes on from the last epoch.")
+    except Exception as error:  # a damaged file, or a fault of ours: to begin again helps nobody
+        traceback.print_exc()
+        text = f"It ended by a fault ({type(error).__name__}); log.txt in {folder.path} has more."
+        _end(folder, "failed", text)
     finally:
         if training is not None:
             training.close()
@@ -120,6 +125,7 @@ class Training:
     def close(self) -> None:
         if self._engine is not None:
             self._engine.close()
+        shutil.rmtree(self._trial, ignore_errors=True)
 
     def run(self) -> None:
         self._tell("preparing", "Listening to the recordings …")
@@ -131,22 +137,33 @@ class Training:
         trainer = VoiceTrainer(
             self._checkpoint, talker, learner, self.job.epochs, self.job.language, self.job.seed
         )
-        if self.folder.state.exists():
-            trainer.resume(self.folder.state, self._digest)
-        history = self._status.history[: trainer.epoch + 1]
+        self._resume(trainer)
         own_texts = [each.text for each in dataset.spoken]
         clone = Clone(dataset.vector)
         general = general_texts(self.job.language, own_texts, GENERAL)
         self._tell("preparing", "Hearing the clone that it begins from …")
         lines = self._general_lines(clone, general)
         judged = self._judged_texts(own_texts, unseen)
-        if not history:
-            history = (self._judge(0, clone, judged, person),)
+        if not self._status.history:
+            self._history((self._judge(0, clone, judged, person),))
         trainer.prepare(learned.lines(self._checkpoint), unseen.lines(self._checkpoint), lines)
-        self._status = self._status.model_copy(update={"history": history})
         with learner.attached(talker):
             self._train(trainer, judged, person)
         self._finish(trainer)
+
+    def _resume(self, trainer: VoiceTrainer) -> None:
+        """Go on after the last epoch whose state is there; one that was judged without is again."""
+        if self.folder.state.exists():
+            trainer.resume(self.folder.state, self._digest)
+        history = self._status.history
+        self._history(tuple(each for each in history if each.number <= trainer.epoch))
+
+    def _history(self, history: tuple[Epoch, ...]) -> Epoch | None:
+        """Keep what the judges said; the best of it."""
+        best = judge.best_of(history) if history else None
+        update = {"history": history, "best": best.number if best else None}
+        self._status = self._status.model_copy(update=update)
+        return best
 
     def _learner(self, talker: Talker, dataset: Dataset) -> Learner:
         if self.job.way == "adapter":
@@ -246,11 +263,9 @@ class Training:
             )
             history = self._status.history
             epoch = epoch.model_copy(update={"refused": judge.refusal(epoch, history[0])})
-            self._status = self._status.model_copy(update={"history": (*history, epoch)})
-            best = judge.best_of(self._status.history)
-            if best is epoch:
+            if self._history((*history, epoch)) is epoch:
                 self._keep(trainer.learner)
-            self._status = self._status.model_copy(update={"best": best.number if best else None})
+            self.folder.tell(self._status)  # first: a state whose epoch nobody judged would be none
             trainer.save(self.folder.state, self._digest)
             self._tell("training", self._status.text)
 
@@ -281,8 +296,8 @@ class Training:
             why = "; ".join(sorted(reasons)) or "no epoch is nearer to the person"
             self._tell("refused", f"The clone is better than what was learned: {why}.")
             return
-        told = self._status.history[best]
-        clone = self._status.history[0]
+        clone, *epochs = self._status.history
+        told = next(each for each in epochs if each.number == best)
         self._tell(
             "done",
             f"Epoch {best} of {trainer.epochs} is the best: {told.pitch:+.1f} semitones and "

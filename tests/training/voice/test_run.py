@@ -1,0 +1,154 @@
+"""A training's run: what is judged and what is learned stay together, however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.worker.loading.model_loader import load_talker
+from studio.cli.app_context import MINI
+from training.voice import run as run_module
+from training.voice.dataset import Dataset, other_words
+from training.voice.job import Epoch, Job, JobFolder, Spoken
+from training.voice.judge import Person
+from training.voice.run import Training, run
+from training.voice.trainer import Losses
+
+JOB = Job(name="Ann", model=str(MINI), consent="Ann Lee, my own voice", epochs=3, device="cpu")
+PERSON = Person(np.ones(4, np.float32), 200.0, 0.1, np.zeros(4))
+
+
+def judged(number: int) -> Epoch:
+    """Each epoch is nearer than the one before."""
+    return Epoch(number=number, stopped=1, pace=1, likeness=0.9, pitch=0, spectrum=9 - number)
+
+
+class Trainer:
+    """Epochs without a network; the state is the number of the last one."""
+
+    learner = None
+    epochs = JOB.epochs
+
+    def __init__(self) -> None:
+        self.epoch = 0
+
+    def run_epoch(self, stopping: Callable[[], bool]) -> Iterator[float]:
+        yield 1.0
+        self.epoch += 1
+
+    def measure(self) -> Losses:
+        return Losses(0, 0, 0)
+
+    def save(self, path: Path, _: str) -> None:
+        path.write_text(str(self.epoch))
+
+    def resume(self, path: Path, _: str) -> None:
+        self.epoch = int(path.read_text())
+
+
+class Run(Training):
+    """Judges who need no sound. `told` is called with each epoch that is judged."""
+
+    def __init__(self, folder: JobFolder, told: Callable[[int], object]) -> None:
+        super().__init__(folder, folder.read(), None)
+        self._told = told
+
+    def run(self) -> None:
+        trainer = Trainer()
+        self._resume(trainer)  # type: ignore[arg-type]
+        if not self._status.history:
+            self._history((judged(0),))
+        self._train(trainer, (), PERSON)  # type: ignore[arg-type]
+        self._finish(trainer)  # type: ignore[arg-type]
+
+    def _judge_learned(self, number: int, *_: object) -> Epoch:
+        self._told(number)
+        return judged(number)
+
+    def _keep(self, _: object) -> None:
+        self.folder.voice.write_text(str(self._status.best))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JobFolder:
+    monkeypatch.setattr(run_module, "yield_to_others", lambda _: None)
+    folder = JobFolder(tmp_path / "job")
+    folder.write(JOB)
+    return folder
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_who_stops_while_an_epoch_is_judged_keeps_it(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    seen: list[int] = []
+
+    def stop(judging: int) -> None:
+        seen.append(judging)
+        if judging == number:
+            folder.stop()
+
+    monkeypatch.setattr(run_module, "Training", lambda folder, *_: Run(folder, stop))
+    status = run(folder.path)
+    assert (status.phase, status.best) == ("stopped", number)
+    folder.go_on()
+    status = run(folder.path)
+    assert [each.number for each in status.history] == [0, 1, 2, 3]
+    assert seen == [1, 2, 3]
+    assert (status.phase, status.best, folder.voice.read_text()) == ("done", 3, "3")
+
+
+def test_an_epoch_without_its_state_is_learned_again(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(judging: int) -> None:
+        if judging == 3:
+            raise OSError("no space left")
+
+    monkeypatch.setattr(run_module, "Training", lambda folder, *_: Run(folder, lost))
+    assert run(folder.path).phase == "failed"
+    folder.state.write_text("1")  # killed before that of the second was written
+    monkeypatch.setattr(run_module, "Training", lambda folder, *_: Run(folder, lambda _: None))
+    status = run(folder.path)
+    assert [each.number for each in status.history] == [0, 1, 2, 3]
+    assert (status.phase, status.best) == ("done", 3)
+
+
+def test_a_fault_is_told_as_one(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To be called interrupted, and to be started again for ever, helps nobody."""
+
+    def fault(_: int) -> None:
+        raise ValueError("a damaged file")
+
+    monkeypatch.setattr(run_module, "Training", lambda folder, *_: Run(folder, fault))
+    status = run(folder.path)
+    assert status.phase == "failed"
+    assert "ValueError" in status.text
+    assert "log.txt" in status.text
+
+
+def test_a_sentence_that_is_said_twice_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of a list read a second time, as people do to have more to learn from."""
+    checkpoint = LocalCheckpoint(MINI)
+    talker = load_talker(MINI, torch.device("cpu"), torch.float32)
+    texts = ["The tall ship waited.", "Bring me the letter.", "We walked along.", "It is far."] * 2
+    spoken = tuple(Spoken(file=f"{n:04}.wav", text=text) for n, text in enumerate(texts))
+    codes = tuple(np.full((8, 16), number, np.int64) for number, _ in enumerate(texts))
+    width = checkpoint.capabilities.width
+    dataset = Dataset(spoken, codes, np.ones((len(texts), width), np.float32))
+    compared: list[bool] = []
+
+    def cost(_: object, __: object, line: object, *___: object) -> float:
+        own = int(line.codes[0, 0])  # type: ignore[attr-defined]
+        right = line.text_ids == checkpoint.text_ids(texts[own])  # type: ignore[attr-defined]
+        compared.append(right)
+        return 0.0 if right else 1.0
+
+    monkeypatch.setattr("training.voice.dataset._cost", cost)
+    assert other_words(dataset, checkpoint, talker, "english") == set()
+    assert compared == [True, False] * len(texts)
