@@ -440,9 +440,7 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
     )
 
 
-def _wire(
-    tab: VoicesTab, found: Found, card: Card, actions: Actions, owner: gr.Textbox
-) -> None:
+def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions, owner: gr.Textbox) -> None:
     """Every change of the library refreshes the list, and the list refreshes the form."""
     picked, status = found.picked, found.status
     listing = [found.cards, found.summary, picked]
