@@ -65,6 +65,7 @@ def test_weights_alone_begin_a_schedule_of_their_own(tmp_path: Path) -> None:
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_codec_goes_on_exactly(tmp_path: Path) -> None:
     torch.manual_seed(0)
     real, phones = 0.1 * torch.randn(1, 5 * 1920), torch.randint(40, (1, 5, 4))

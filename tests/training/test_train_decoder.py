@@ -86,6 +86,7 @@ def test_only_the_decoder_changes(tmp_path: Path, small: None, from_start: bool)
     assert all(torch.equal(trainer.codec.state_dict()[name], before[name]) for name in tables)
 
 
+@pytest.mark.slow
 def test_a_decoder_begins_with_a_codec_and_goes_on_exactly(tmp_path: Path, small: None) -> None:
     torch.manual_seed(2)
     state.save(train_codec.Trainer(CPU).state(), tmp_path / "codec.pt")
@@ -110,6 +111,7 @@ def test_a_decoder_begins_with_a_codec_and_goes_on_exactly(tmp_path: Path, small
     assert all(torch.equal(one, other) for one, other in pairs)
 
 
+@pytest.mark.slow
 def test_every_loss_has_its_share_of_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(3)
     real, made = 0.1 * torch.randn(2, 2 * FRAME), 0.1 * torch.randn(2, 2 * FRAME)
@@ -141,6 +143,7 @@ def test_spectrograms_show_what_is_soft() -> None:
     assert float(silent.abs().max()) == 0
 
 
+@pytest.mark.slow
 def test_discriminators_learn_to_tell_noise_from_tones() -> None:
     torch.manual_seed(4)
     losses = WaveLosses(CPU, torch.tensor(1e-3), learn_phones=False)

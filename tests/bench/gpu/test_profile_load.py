@@ -120,6 +120,7 @@ def test_a_trace_that_fails_is_told() -> None:
     assert "AttributeError" in told["error"]
 
 
+@pytest.mark.slow
 def test_loads_of_a_small_model(
     golden_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,6 +43,7 @@ def heard(seed: int = 0, reason: str = "length", frames: int = FRAMES) -> Receiv
 
 
 @pytest.mark.parametrize("model", ["custom_voice-1b7", "base-1b7"])
+@pytest.mark.slow
 def test_soak_of_a_small_model(
     model: str, golden_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
