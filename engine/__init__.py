@@ -69,11 +69,11 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
     from engine.remote.replica import Parts, Replica
     from engine.remote.replicas import ReplicaLost, Replicas
     from engine.requests.sequence import Sequence, TextPiece
-    from engine.requests.text_moods import recorded_moods
+    from engine.requests.text_moods import recorded_moods, said_text
     from engine.speech_engine import AdmissionHook, SpeechEngine
     from engine.stats import Stats
     from engine.stream import Postprocess, SpeechStream
-    from engine.text.mood_tags import mood_named, mood_runs, open_tags
+    from engine.text.mood_tags import mood_named, mood_runs, open_tags, without_mood_tags
     from engine.text.sentences import (
         LANGUAGE_CODES,
         SYLLABIC,
@@ -223,6 +223,7 @@ __all__ = [
     "profiles",
     "read_capabilities",
     "recorded_moods",
+    "said_text",
     "save_sound",
     "speaker_names",
     "speaker_space",
@@ -230,6 +231,7 @@ __all__ = [
     "split_sentences",
     "spoken_form",
     "spoken_size",
+    "without_mood_tags",
     "write_atomic",
 ]
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from engine.errors import InvalidVoice
 from engine.messages import Message
 from engine.plan import Checkpoint
-from engine.text.mood_tags import InMood, MoodRun, mood_runs
+from engine.text.mood_tags import InMood, MoodRun, mood_runs, without_mood_tags
 from engine.types import Blend, Clone, Design, Mooded, Preset, SpeechRequest, Voice
 from engine.voices.instructions import understood
 from engine.voices.mood import check_strength
@@ -92,6 +92,13 @@ class TextMoods:
         mood = self._request.moods.get(name)
         names = {name, *(map(str.casefold, (mood.name, *mood.words)) if mood else ())}
         return next((self._recorded[each] for each in self._recorded if each in names), None)
+
+
+def said_text(request: SpeechRequest) -> str:
+    """The request's text without the tags of its moods."""
+    voice = request.voice
+    recorded = recorded_moods(voice.voice if isinstance(voice, Mooded) else voice)
+    return without_mood_tags(request.text, {*request.moods, *recorded})
 
 
 def recorded_moods(voice: Voice) -> Mapping[str, Clone]:

@@ -78,6 +78,8 @@ def mood_named(word: str, known: Collection[str]) -> str:
 
 def marks(text: str, known: Collection[str]) -> Iterator[Mark]:
     """The tags of known moods, in order."""
+    if "[" not in text and "(" not in text:
+        return
     for match in TAG.finditer(text):
         own, direction = match["name"], match["direction"]
         mood = mood_named(own or direction, known)
@@ -115,13 +117,21 @@ class MoodStack:
         self._open = [each for each in self._open if not each[1]]
 
 
-def open_tags(text: str, known: Collection[str]) -> str:
-    """The tags that still hold at the end of a text, for what follows it elsewhere."""
+def open_tags(text: str, known: Collection[str], directions: bool = False) -> str:
+    """The tags that still hold at the end of a text, for what follows it elsewhere; `directions`:
+    in the same paragraph, so that those hold as well."""
     stack = MoodStack()
     for mark in marks(text, known):
-        if not mark.direction:
+        if directions or not mark.direction:
             stack.take(mark)
     return "".join(map(str, stack.open))
+
+
+def without_mood_tags(text: str, known: Collection[str]) -> str:
+    """What is said."""
+    if next(marks(text, known), None) is None:
+        return text
+    return _without_tags(text, known)[0]
 
 
 def mood_runs(text: str, known: Collection[str], language: str = "auto") -> list[MoodRun]:

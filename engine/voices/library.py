@@ -469,7 +469,7 @@ def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> V
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidVoice(
-            "{field}: {problem}.", field=first["loc"][0], problem=misfit(first)
+            "{field}: {problem}.", field=next(iter(first["loc"]), "name"), problem=misfit(first)
         ) from error
 
 

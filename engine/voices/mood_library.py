@@ -91,6 +91,17 @@ class MoodLibrary:
         known = {*spaces, ""}
         return tuple(each for each in self.list() if each.mood.space in known)
 
+    def get(self, mood_id: str) -> SavedMood:
+        """A mood by its id. Raises UnknownVoice."""
+        return _mood(self._library.get(mood_id))
+
+    def change(self, mood_id: str, name: str, words: Iterable[str], note: str) -> SavedMood:
+        """Change what a mood is called, and its note."""
+        card = self.get(mood_id).card
+        assert card.mood is not None
+        told = {**card.mood.model_dump(), "words": tuple(words)}
+        return _mood(self._library.change(mood_id, name=name, note=note, mood=told))
+
     def export(self, mood_id: str) -> bytes:
         return self._library.export(mood_id)
 

@@ -52,7 +52,8 @@ def run(
                 "Give a name, then pairs: mood learn glad PLAIN GLAD [PLAIN GLAD …]; each is a "
                 "sound file or a voice's name."
             )
-        pairs = list(zip(names[1::2], names[2::2], strict=True))
+        sources = [Path(each) if Path(each).is_file() else each for each in names[1:]]
+        pairs = list(zip(sources[::2], sources[1::2], strict=True))
         with open_() as engine:
             find = Choices(engine.capabilities(), library).read
             kept = learn(engine, library, names[0], pairs, find, command.words, command.consent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -36,6 +37,8 @@ from engine import (
 
 SAID = "She opened the window and looked at the street for a while before she answered."
 SEED = 43
+NO_CONSENT = "A mood is learned from recordings only if who speaks in them has agreed: --consent."
+Source: TypeAlias = Path | str  # a recording, or a voice's name
 
 __all__ = ["MAX_STRENGTH", "Moods", "in_mood", "learn", "split_mood"]
 
@@ -118,7 +121,7 @@ def learn(
     engine: SpeechEngine,
     library: Library,
     name: str,
-    pairs: Sequence[tuple[str, str]],
+    pairs: Sequence[tuple[Source, Source]],
     find: Callable[[str], Voice],
     words: Iterable[str] = (),
     consent: bool = False,
@@ -126,29 +129,26 @@ def learn(
 ) -> SavedMood:
     """Learn a mood from pairs of voices, plain and moody, and keep it.
 
-    Each is a sound file, or the name of a voice that `find` knows.
+    Each is a sound file, as a Path, or the name of a voice that `find` knows.
     """
-    files = any(Path(side).is_file() for pair in pairs for side in pair)
+    files = any(isinstance(side, Path) for pair in pairs for side in pair)
     if files and not consent:
-        raise InvalidSetting(
-            "A mood is learned from recordings only if who speaks in them has agreed: --consent."
-        )
+        raise InvalidSetting(NO_CONSENT)
     if not pairs:
         raise InvalidSetting("Give at least one pair: a plain voice and the same in the mood.")
     found = [tuple(_vector(engine, side, find, model) for side in pair) for pair in pairs]
     learned = learn_shift([(plain, moody) for plain, moody in found])
     own = _capabilities(engine, model, len(learned.shift))
-    made_from = "; ".join(f"{Path(a).name}, {Path(b).name}" for a, b in pairs)[:400]
+    made_from = "; ".join(f"{_called(a)}, {_called(b)}" for a, b in pairs)[:400]
     details = {"consent": consent, "made_from": made_from}
     return library.moods.save(name, learned, speaker_space(own), own.name, words, **details)
 
 
 def _vector(
-    engine: SpeechEngine, source: str, find: Callable[[str], Voice], model: str | None
+    engine: SpeechEngine, source: Source, find: Callable[[str], Voice], model: str | None
 ) -> Vector:
-    path = Path(source)
-    if path.is_file():
-        return engine.clone(load_reference_audio(path).waveform, "", model).vector
+    if isinstance(source, Path):
+        return engine.clone(load_reference_audio(source).waveform, "", model).vector
     voice = find(source)
     if isinstance(voice, Design):  # it is heard once, and read back
         stream = engine.submit(SpeechRequest(SAID, voice, seed=SEED, live=False))
@@ -158,6 +158,10 @@ def _vector(
     routed = engine.resolve(Blend(((voice, 1.0),)) if isinstance(voice, Preset) else voice).voice
     assert isinstance(routed, Clone)
     return routed.vector
+
+
+def _called(source: Source) -> str:
+    return source.name if isinstance(source, Path) else source
 
 
 def _capabilities(engine: SpeechEngine, model: str | None, width: int) -> Capabilities:

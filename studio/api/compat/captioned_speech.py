@@ -12,7 +12,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from engine import Pcm
+from engine import Pcm, said_text
 from studio.api.api_context import Shared
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import SpeechBody
@@ -32,18 +32,19 @@ class CaptionedBody(SpeechBody):
 async def captioned_speech(body: CaptionedBody, context: Shared, request: Request) -> Response:
     """One object, as the body or as the only line of a stream."""
     watch = context.metrics.watch("whole", body.response_format)
-    stream = await context.submit(await context.request(body, body.input, live=False))
+    asked = await context.request(body, body.input, live=False)
+    stream = await context.submit(asked)
     async with stream:
         try:
             pcm = await cancel_on_disconnect(request, whole(stream))
         finally:
             watch.end(stream.end)
-    return await anyio.to_thread.run_sync(_answer, body, pcm, stream.seed)
+    return await anyio.to_thread.run_sync(_answer, body, said_text(asked), pcm, stream.seed)
 
 
-def _answer(body: CaptionedBody, pcm: Pcm, seed: int) -> Response:
+def _answer(body: CaptionedBody, said: str, pcm: Pcm, seed: int) -> Response:
     data = render(pcm, body.output)
-    times = word_times(body.input, pcm) if body.return_timestamps else []
+    times = word_times(said, pcm) if body.return_timestamps else []
     told: dict[str, Any] = {
         "audio": b64encode(data).decode(),
         "audio_format": body.response_format,

@@ -13,7 +13,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from engine import End, Pcm, SpeechStream
+from engine import End, Pcm, SpeechStream, said_text
 from studio.api.api_context import Shared
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import SpeechBody
@@ -39,18 +39,19 @@ async def with_timestamps(
 ) -> Response:
     asked = speech_body(voice, body, output_format)
     watch = context.metrics.watch("whole", asked.response_format)
-    stream = await context.submit(await context.request(asked, asked.input, live=False))
+    spoken = await context.request(asked, asked.input, live=False)
+    stream = await context.submit(spoken)
     async with stream:
         try:
             pcm = await cancel_on_disconnect(request, whole(stream))
         finally:
             watch.end(stream.end)
-    told = await anyio.to_thread.run_sync(_whole, asked, pcm)
+    told = await anyio.to_thread.run_sync(_whole, asked, said_text(spoken), pcm)
     return JSONResponse(told, headers={"x-seed": str(stream.seed)})
 
 
-def _whole(asked: SpeechBody, pcm: Pcm) -> dict[str, Any]:
-    return _told(render(pcm, asked.output), _times(asked, pcm))
+def _whole(asked: SpeechBody, said: str, pcm: Pcm) -> dict[str, Any]:
+    return _told(render(pcm, asked.output), align(said, pcm, asked.speed).seconds())
 
 
 @router.post("/v1/text-to-speech/{voice}/stream/with-timestamps")
@@ -59,16 +60,16 @@ async def stream_with_timestamps(
 ) -> Response:
     asked = speech_body(voice, body, output_format)
     watch = context.metrics.watch("audio", asked.response_format)
-    stream = await context.submit(await context.request(asked, asked.input))
-    return TimedLines(stream, asked, watch)
+    spoken = await context.request(asked, asked.input)
+    return TimedLines(await context.submit(spoken), asked, said_text(spoken), watch)
 
 
 class TimedLines(Answer):
     """Lines of JSON: audio as it is made, and last the times of all characters."""
 
-    def __init__(self, stream: SpeechStream, asked: SpeechBody, watch: Watch) -> None:
+    def __init__(self, stream: SpeechStream, asked: SpeechBody, said: str, watch: Watch) -> None:
         super().__init__(stream, Delivery("audio", asked.output), watch)
-        self._asked = asked
+        self._said, self._speed = said, asked.speed
         self._kept = KeptRender(asked.output)
 
     def _render(self) -> Render:
@@ -78,8 +79,9 @@ class TimedLines(Answer):
         return Lines()
 
     async def _last(self, wrapping: Wrapping) -> bytes:
-        times = await anyio.to_thread.run_sync(_times, self._asked, self._kept.heard())
-        return _line(_told(b"", times))
+        asked = (self._said, self._kept.heard(), self._speed)
+        times = await anyio.to_thread.run_sync(align, *asked)
+        return _line(_told(b"", times.seconds()))
 
 
 class Lines:
@@ -95,10 +97,6 @@ class Lines:
 
     def failure(self, error: ApiError) -> bytes:
         return b""
-
-
-def _times(asked: SpeechBody, pcm: Pcm) -> dict[str, Any]:
-    return align(asked.input, pcm, asked.speed).seconds()
 
 
 def _told(data: bytes, times: dict[str, Any] | None) -> dict[str, Any]:

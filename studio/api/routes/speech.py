@@ -12,7 +12,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Request, WebSocket
 from starlette.responses import JSONResponse, Response
 
-from engine import Pcm
+from engine import Pcm, said_text
 from studio.api.api_context import ApiContext, Shared, context_of
 from studio.api.auth import offered_protocols
 from studio.api.bodies.json_body import BoundedJson
@@ -38,7 +38,7 @@ async def speech(body: SpeechBody, context: Shared) -> Any:
     asked = await context.request(body, body.input, live=body.delivery != "whole")
     stream = await context.submit(asked)
     hold = body.initial_codec_chunk_frames
-    timed = body.input if body.word_timestamps else ""
+    timed = said_text(asked) if body.word_timestamps else ""
     delivery = Delivery(body.delivery, body.output, hold, timed)
     return Answer(stream, delivery, watch)
 
@@ -92,7 +92,8 @@ async def _spoken(context: ApiContext, fields: dict[str, Any]) -> dict[str, Any]
     item = BatchItem.model_validate(fields)
     format = item.response_format
     watch = context.metrics.watch("batch", format)
-    stream = await context.submit(await context.request(item, item.input, live=False))
+    request = await context.request(item, item.input, live=False)
+    stream = await context.submit(request)
     async with stream:
         try:
             pcm = await whole(stream)
@@ -102,7 +103,7 @@ async def _spoken(context: ApiContext, fields: dict[str, Any]) -> dict[str, Any]
     data = await anyio.to_thread.run_sync(_in_base64, pcm, item.output)
     timed: dict[str, Any] = {}
     if item.word_timestamps:
-        asked = (item.input, pcm, item.speed)
+        asked = (said_text(request), pcm, item.speed)
         timed["word_timestamps"] = await anyio.to_thread.run_sync(timestamps, *asked)
     return {
         **timed,

@@ -94,6 +94,6 @@ def test_a_mood_is_learned_from_voices(library: Library, tmp_path: Path) -> None
         sound = tmp_path / "a.wav"
         sound.write_bytes(b"RIFF")
         with pytest.raises(InvalidSetting, match="--consent"):
-            learn(engine, library, "sad", [(str(sound), "ryan")], find)
+            learn(engine, library, "sad", [(sound, "ryan")], find)
         with pytest.raises(InvalidVoice, match="the same"):
             learn(engine, library, "sad", [("ryan", "ryan")], find)
