@@ -100,12 +100,18 @@ class Imports:
             return _imported_in(self._result(path=str(path.absolute())))
 
     def typed(
-        self, text: str, options: SpeechOptions = PLAIN, speakers: Collection[str] = ()
+        self,
+        text: str,
+        options: SpeechOptions = PLAIN,
+        speakers: Collection[str] = (),
+        moods: Collection[str] = (),
     ) -> Script:
-        """A script from typed text; a long one is parsed like a file."""
+        """A script from typed text; a long one is parsed like a file. `moods`: names in brackets
+        that are no speakers."""
         if len(text) <= SHORT:
-            return script_of_text(text, options, speakers)
-        task = {"text": bounded(text), "speakers": [*speakers], "manner": options.model_dump()}
+            return script_of_text(text, options, speakers, moods)
+        names = {"speakers": [*speakers], "moods": [*moods]}
+        task = {"text": bounded(text), **names, "manner": options.model_dump()}
         with self._place(), _unavailable():
             return _script_in(self._result(**task))
 

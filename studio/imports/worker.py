@@ -56,7 +56,7 @@ def _done(task: dict[str, Any]) -> bytes:
         from studio.scripts.text.typed import script_of_text
 
         manner = SpeechOptions.model_validate(task["manner"])
-        return packed_script(script_of_text(task["text"], manner, task["speakers"]))
+        return packed_script(script_of_text(task["text"], manner, task["speakers"], task["moods"]))
     path = Path(task["path"])
     with path.open("rb") as file:
         if "folder" in task:

@@ -27,12 +27,13 @@ from engine import (
     SpeechRequest,
     Voice,
     mood_runs,
+    open_tags,
     recorded_moods,
     spoken_size,
 )
 from studio.scripts.model import MAX_SEED, Line, Record, Script
 from studio.scripts.pauses import Pauses
-from studio.scripts.text.cues import cues_of, without_cues
+from studio.scripts.text.cues import cues_of, said_of, without_cues
 from studio.scripts.text.passages import SpeechOptions
 from studio.scripts.text.pronunciation import Speller, Spelling
 from studio.voices.moods import in_mood
@@ -68,6 +69,8 @@ class Job:
     pause: float  # seconds of silence after it
     speed: float = 1.0
     natural: str = ""  # the key of the same sound at its own speed, where that is another
+    said: str = ""  # what is heard of its text: no cues, no tags of moods
+    moods: Collection[str] = ()  # what tags in it may name
 
 
 def plan(
@@ -88,19 +91,30 @@ def plan(
     digests = {speaker: voice_digest(voice) for speaker, voice in voices.items()}
     digests.update(known or {})
     followers = [*script.lines, None][1:]
+    every = frozenset(moods)
+    nameable = {who: every.union(recorded_moods(voice)) for who, voice in voices.items()}
+    turn, still = None, ""  # tags of moods that hold on from earlier lines of a turn
     jobs: list[Job] = []
     for line, following in zip(script.lines, followers, strict=True):
         follows = able is None or line.speaker in able
-        request = _request(line, wording(line.text), voices, delivery, follows, moods)
+        if (now := (line.chapter, line.paragraph, line.speaker)) != turn:
+            turn, still = now, ""
+        tagged, named = still + line.text, nameable[line.speaker]
+        still = open_tags(tagged, named, directions=True)
+        said = said_of(line.text, named)
+        request = None
+        if any(char.isalnum() for char in said):
+            request = _request(line, wording(tagged), voices, delivery, follows, moods)
         natural = _key(request, digests[line.speaker]) if request else ""
         speed = delivery.speed
         key = line.kept or (
             natural if speed == 1 or not natural else f"{natural}-{round(100 * speed)}"
         )
         pause = delivery.pauses.after(line, following)
-        size = spoken_size(request.text) if request else 0
+        size = spoken_size(said_of(request.text, named)) if request else 0
         own = None if line.locked else request
-        jobs.append(Job(line.id, key, own, size, pause, speed, natural if natural != key else ""))
+        other = natural if natural != key else ""
+        jobs.append(Job(line.id, key, own, size, pause, speed, other, said, named))
     return tuple(jobs)
 
 
@@ -121,13 +135,11 @@ def _request(
     delivery: Delivery,
     follows: bool,
     moods: Mapping[str, Mood],
-) -> SpeechRequest | None:
-    """The request for a line; None if nothing in its text can be spoken."""
+) -> SpeechRequest:
+    """The request for a line."""
     voice = voices[line.speaker]
     known = {*moods, *recorded_moods(voice)}
     text = without_cues(said, known)
-    if not any(char.isalnum() for char in text):
-        return None
     told = [line.direction] if delivery.directions and line.direction else []
     told += cues_of(said, known)
     mooded = in_mood(voice, line.direction.strip(" ()"), 1.0, moods) if line.direction else None

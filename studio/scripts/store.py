@@ -7,13 +7,12 @@ are kept in memory. Files and typed text are parsed by a `Reader`. Knows no page
 from __future__ import annotations
 
 import base64
-import itertools
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 from engine import Design, InvalidText, Message, Preset, RequestError, TimbreError, Voice
 from studio.scripts import (
@@ -36,9 +35,8 @@ from studio.scripts.edits import lock, redo, revise
 from studio.scripts.history import History
 from studio.scripts.line_takes import LineTake, changed_lines, take_of, with_takes
 from studio.scripts.project_files import export_project
-from studio.scripts.text.cues import without_cues
 from studio.scripts.text.passages import PLAIN, SpeechOptions
-from studio.scripts.titles import plain
+from studio.scripts.titles import free_title, plain, title_of
 from studio.takes.take_store import DAY
 from studio.voices.voice_catalog import BLEND_MARKS, Choice, Choices
 
@@ -48,19 +46,19 @@ LANGUAGES = {  # that checkpoints may have, by the tags of books
     "zh": "chinese", "en": "english", "ja": "japanese", "ko": "korean", "de": "german",
     "fr": "french", "ru": "russian", "pt": "portuguese", "es": "spanish", "it": "italian",
 }  # fmt: skip
-TITLE = 60  # letters of a title that nobody has written
 REMEMBERED = 200  # scripts whose plans are in memory
 _MISSING_VOICE = Design("")  # stands for a deleted voice; never submitted
-
-
-Kept = TypeVar("Kept")
 
 
 class Reader(Protocol):
     """Parses what a user typed or uploaded (studio/imports). Raises InvalidText."""
 
     def typed(
-        self, text: str, options: SpeechOptions = PLAIN, speakers: Collection[str] = ()
+        self,
+        text: str,
+        options: SpeechOptions = PLAIN,
+        speakers: Collection[str] = (),
+        moods: Collection[str] = (),
     ) -> Script: ...
 
     def script(self, path: Path) -> Imported: ...
@@ -78,6 +76,7 @@ class OpenScript:
     sounds: LineAudio | None
     able: frozenset[str] = frozenset()  # speakers whose voices follow instructions
     cover: Path | None = None  # of its book, a JPEG
+    moods: Mapping[str, str] = field(default_factory=dict)  # of the library, by all their names
 
     @property
     def script(self) -> Script:
@@ -103,6 +102,15 @@ class OpenScript:
         return [each for each in own if each.key in self.sounds]
 
 
+class _Plan(NamedTuple):
+    """What an open script has besides its project."""
+
+    changed: float
+    jobs: tuple[Job, ...]
+    able: frozenset[str]
+    moods: Mapping[str, str]
+
+
 class ScriptStore:
     """Thread-safe. `choices` returns the voices that are available now."""
 
@@ -111,7 +119,7 @@ class ScriptStore:
         self._reader = reader
         self._projects = Projects(folder)
         self._past = History()
-        self._planned: dict[str, tuple[float, tuple[Job, ...], frozenset[str]]] = {}
+        self._planned: dict[str, _Plan] = {}
         self._lock = threading.RLock()
 
     # Reading.
@@ -149,12 +157,10 @@ class ScriptStore:
     def look(self, number: str) -> OpenScript:
         """Like `open`, but plans only after a change: for polling."""
         project = self._load(number) if number else None
-        changed, jobs, able = self._planned.get(number, (None, (), frozenset[str]()))
-        if project is None or project.changed != changed:
+        planned = self._planned.get(number)
+        if project is None or planned is None or project.changed != planned.changed:
             return self.open(number)
-        return OpenScript(
-            number, project, jobs, self._projects.sounds(number), able, self._projects.cover(number)
-        )
+        return self._of(number, project, planned)
 
     def can_undo(self, number: str) -> bool:
         return number in self._past
@@ -223,7 +229,7 @@ class ScriptStore:
     def read(self, number: str, text: str) -> OpenScript:
         """Parse typed text into a new script, or into an existing one."""
         if not number:
-            return self._create("", self._reader.typed(text))
+            return self._create("", self._reader.typed(text, moods=self._mood_words()))
 
         new = self._parsed(self._load(number), text)
 
@@ -237,10 +243,11 @@ class ScriptStore:
         self, text: str, casting: Casting, delivery: Delivery, sounds: LineAudio
     ) -> OpenScript:
         """A script that is in no list, to be rendered once."""
-        script = self._reader.typed(text, speakers=tuple(casting.voices))
+        moods = self.choices().moods.words()
+        script = self._reader.typed(text, speakers=tuple(casting.voices), moods=moods.keys())
         cast = resolve_cast(script.speakers, casting, self.resolve)
-        jobs = plan(script, cast, delivery, moods=self.choices().moods.words())
-        title = title_of(script)
+        jobs = plan(script, cast, delivery, moods=moods)
+        title = title_of(script, moods)
         project = Project(title=title, script=script, casting=casting, delivery=delivery)
         return OpenScript("", project, jobs, sounds)
 
@@ -255,7 +262,8 @@ class ScriptStore:
         """A new script from an uploaded file, or a project; `taken`: titles that others have."""
         if path.suffix.lower() != PROJECT_SUFFIX:
             found = self._reader.script(path)
-            title = plain(found.book.title) or plain(PurePath(path).stem) or title_of(found.script)
+            named = plain(found.book.title) or plain(PurePath(path).stem)
+            title = named or title_of(found.script, self._mood_words())
             return self._create(free_title(title, taken), found.script, found)
 
         def fill(folder: Path) -> Project:
@@ -384,9 +392,9 @@ class ScriptStore:
         changed = changed_lines(before.script, after.script)
         if not changed:
             return after
-        planned, jobs, _ = self._planned.get(number, (None, (), None))
-        if planned != before.changed:
-            jobs = self._opened(number, before, False).jobs
+        planned = self._planned.get(number)
+        fresh = planned is not None and planned.changed == before.changed
+        jobs = planned.jobs if planned and fresh else self._opened(number, before, False).jobs
         sounds = self._projects.sounds(number)
         keys = [(place, spoken_key(jobs[place], sounds)) for place in changed]
         lines = before.script.lines
@@ -403,12 +411,16 @@ class ScriptStore:
         )
         moods = self.choices().moods.words()
         jobs = plan(project.script, voices, project.delivery, digests, able, moods)
+        named = {word: mood.name for word, mood in moods.items()}
+        planned = _Plan(project.changed, jobs, able, named)
         if remember:
             with self._lock:
-                _remember(self._planned, number, (project.changed, jobs, able))
-        return OpenScript(
-            number, project, jobs, self._projects.sounds(number), able, self._projects.cover(number)
-        )
+                _remember(self._planned, number, planned)
+        return self._of(number, project, planned)
+
+    def _of(self, number: str, project: Project, planned: _Plan) -> OpenScript:
+        sounds, cover = self._projects.sounds(number), self._projects.cover(number)
+        return OpenScript(number, project, planned.jobs, sounds, planned.able, cover, planned.moods)
 
     def _voices(self, project: Project) -> tuple[dict[str, Voice], dict[str, str]]:
         """The voice of each speaker, and the digests of those that are gone."""
@@ -432,7 +444,11 @@ class ScriptStore:
 
     def _parsed(self, own: Project, text: str) -> Script:
         """A typed text, read as the project has it read."""
-        return self._reader.typed(text, own.delivery.manner, own.script.speakers)
+        speakers = own.script.speakers
+        return self._reader.typed(text, own.delivery.manner, speakers, self._mood_words())
+
+    def _mood_words(self) -> Collection[str]:
+        return self.choices().moods.words().keys()
 
     def _with_script(self, own: Project, script: Script) -> Project:
         """The project with another script; new speakers get voices."""
@@ -447,7 +463,9 @@ class ScriptStore:
     def _create(self, title: str, script: Script, found: Imported | None = None) -> OpenScript:
         casting = self._first_cast(script, self.voices()[0][1])
         project = Project(
-            title=plain(title) or plain(title_of(script)), script=script, casting=casting
+            title=plain(title) or plain(title_of(script, self._mood_words())),
+            script=script,
+            casting=casting,
         )
         if found is None:
             return self.open(self._projects.create(project))
@@ -467,21 +485,7 @@ def spoken_key(job: Job, sounds: LineAudio) -> str:
     return next((key for key in (job.natural, job.key) if key and key in sounds), "")
 
 
-def title_of(script: Script) -> str:
-    """The first chapter, or the beginning of the text."""
-    first = next((without_cues(line.text) for line in script.lines if line.text), "")
-    title = next(filter(None, script.chapters), first)
-    return title if len(title) <= TITLE else f"{title[: TITLE - 1].rstrip()}…"
-
-
-def free_title(title: str, taken: Collection[str]) -> str:
-    """The title, numbered if it is taken."""
-    used = {each.casefold() for each in taken}
-    numbered = (f"{title[:190]} ({number})" for number in itertools.count(2))
-    return next(each for each in itertools.chain([title], numbered) if each.casefold() not in used)
-
-
-def _remember(known: dict[str, Kept], number: str, value: Kept) -> None:
+def _remember(known: dict[str, _Plan], number: str, value: _Plan) -> None:
     """Add as the latest; the oldest is dropped above a limit."""
     known.pop(number, None)
     known[number] = value

@@ -24,6 +24,7 @@ class Span:
     """A line on the timeline: audio from `start` to `end`, then silence, in samples."""
 
     line: Line
+    text: str  # what is heard of the line
     key: str
     start: int
     end: int
@@ -81,7 +82,7 @@ def build_timeline(script: Script, jobs: Sequence[Job], sounds: LineAudio) -> Ti
         samples = sounds.samples(job.key) if job.key else 0
         spoken = samples > 0 or not job.key
         silence = round(job.pause * SAMPLE_RATE) if spoken else 0
-        spans.append(Span(line, job.key, start, start + samples, silence))
+        spans.append(Span(line, job.said, job.key, start, start + samples, silence))
         start += samples + silence
     return Timeline(tuple(spans), script.chapters)
 

@@ -82,7 +82,7 @@ def router(takes: Takes) -> APIRouter:
 
 def file_name(take: Take) -> str:
     """How the text begins and who says it: `Where-have-you-been-Clara`."""
-    text = "-".join(re.findall(r"\w+", take.text))[:48].strip("-_")
+    text = "-".join(re.findall(r"\w+", take.said or take.text))[:48].strip("-_")
     voice = "-".join(re.findall(r"\w+", take.voice))[:24].strip("-_")
     return "-".join(filter(None, (text, voice))) or f"timbre-{take.id}"
 

@@ -54,6 +54,7 @@ class Take(BaseModel):
 
     id: str
     text: str
+    said: str = ""  # where that is not the text: without tags of moods
     voice: str  # its name at that time
     voice_key: str = ""  # finds it under another name
     seed: int

@@ -6,7 +6,8 @@ The Speak tab, the endpoints and regeneration share it. It knows no components.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -14,12 +15,14 @@ from typing import Any
 from engine import (
     FRAME_SECONDS,
     InvalidSetting,
+    RequestError,
     SamplingParams,
     SpeechEngine,
     SpeechRequest,
     checked,
+    recorded_moods,
 )
-from studio.scripts.text.cues import cues_of
+from studio.scripts.text.cues import cues_of, said_of
 from studio.scripts.text.pieces import pieces_of
 from studio.takes.joined_stream import JoinedStream, PacedStream, Part
 from studio.takes.live_take import Stream
@@ -67,6 +70,13 @@ class SpeechForm:
         """Have it spoken: at its speed, with its pauses. Raises RequestError."""
         stream = self._submit(engine, choices)
         return stream if self.speed == 1 else PacedStream(stream, self.speed)
+
+    def said(self, choices: Choices) -> str:
+        """What is heard of the text: no cues, no tags of moods."""
+        moods: Collection[str] = choices.moods.in_text(self.text)
+        with suppress(RequestError):  # told where it is spoken
+            moods = {*moods, *recorded_moods(choices.requested(self.voice))}
+        return said_of(self.text, moods)
 
     def dropped(self, choices: Choices) -> tuple[str, ...]:
         """Cues in the text that its voice cannot follow."""

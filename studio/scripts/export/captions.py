@@ -72,10 +72,10 @@ def chapter_list(timeline: Timeline) -> str:
 
 
 def _parts(span: Span, sounds: LineAudio | None) -> Iterator[Caption]:
-    pieces = (text.strip() for text in spoken_pieces(span.line.text, breath=AT_ONCE))
+    pieces = (text.strip() for text in spoken_pieces(span.text, breath=AT_ONCE))
     texts = [text for piece in pieces for text in _fitting(piece, span.line.speaker)]
     if span.samples < len(texts) * SHORTEST * SAMPLE_RATE:
-        texts = [span.line.text]
+        texts = [span.text]
     start = span.start
     for text, end in zip(texts, _ends(texts, span, sounds), strict=True):
         yield Caption(milliseconds(start), milliseconds(end), span.line.speaker, text)

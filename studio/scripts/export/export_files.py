@@ -69,9 +69,7 @@ def export_lines(
         with ZipFile(part, "w", ZIP_STORED) as archive:
             for number, span in enumerate(timeline.heard, 1):
                 alone = Timeline((replace(span, start=0, end=span.samples, silence=0),), ())
-                line_tags = Tags(
-                    span.line.text[:120], tags.artist or span.line.speaker, str(number)
-                )
+                line_tags = Tags(span.text[:120], tags.artist or span.line.speaker, str(number))
                 with open_audio(sound, form, line_tags) as file:
                     for block in _blocks(alone, sounds, gains):
                         file.write(block)
@@ -84,7 +82,7 @@ def export_lines(
 
 def line_name(number: int, span: Span) -> str:
     """`0003-anna-where-have-you-been`: sorted in playing order, and safe on every system."""
-    words = "-".join(re.findall(r"\w+", f"{span.line.speaker} {span.line.text}".lower()))
+    words = "-".join(re.findall(r"\w+", f"{span.line.speaker} {span.text}".lower()))
     return f"{number:04}-{words[:48]}".rstrip("-_")
 
 

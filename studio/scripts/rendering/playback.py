@@ -24,7 +24,6 @@ from studio.scripts import BatchSynthesis, Job, Progress, ScriptStream, Status, 
 from studio.scripts.edits import redo
 from studio.scripts.rendering.batch_synthesis import LOST
 from studio.scripts.store import OpenScript, ScriptStore
-from studio.scripts.text.cues import without_cues
 from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About, Part
 from studio.takes.live_takes import LiveTakes
@@ -257,8 +256,11 @@ class ScriptPlayback:
         cast = casting.voices_of(script.speakers)
         voices = {who: choices.shown(voice) for who, voice in cast.items()}
         names = {who: " · ".join(filter(None, (who, voices[who]))) for who in voices}
-        spoken = (line for line in script.lines if line.text)
-        return {line.id: Said(names[line.speaker], without_cues(line.text)) for line in spoken}
+        return {
+            line.id: Said(names[line.speaker], job.said)
+            for line, job in zip(script.lines, opened.jobs, strict=True)
+            if line.text
+        }
 
     async def _heard(self, number: str, listener: Listener) -> AsyncIterator[Payload]:
         now = time.monotonic()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from engine import mood_named
+from engine import mood_named, without_mood_tags
 from studio.scripts.text.tags import TAG, pause_of
 
 _WORDS = 3  # of a cue, at most
@@ -55,6 +55,11 @@ def without_cues(text: str, moods: Collection[str] = ()) -> str:
     """What is spoken."""
     left = TAG.sub(lambda match: "" if cue_of(match[0], moods) else match[0], text)
     return re.sub(r"[ \t]{2,}", " ", left).strip() if left != text else text
+
+
+def said_of(text: str, moods: Collection[str] = ()) -> str:
+    """What is heard of a text: without cues and without tags of moods."""
+    return without_mood_tags(without_cues(text, moods), moods).strip()
 
 
 def at_cues(text: str, moods: Collection[str] = ()) -> list[str]:

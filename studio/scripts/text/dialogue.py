@@ -83,13 +83,18 @@ class Turn:
     text: str
 
 
-def read_text(text: str, speakers: Collection[str] = ()) -> Iterator[Passage]:
-    """Passages of plain text. `speakers`: known names."""
-    return read_parts([text], speakers)
+def read_text(
+    text: str, speakers: Collection[str] = (), moods: Collection[str] = ()
+) -> Iterator[Passage]:
+    """Passages of plain text. `speakers`: known names; `moods`: names that are no speakers."""
+    return read_parts([text], speakers, moods=moods)
 
 
 def read_parts(
-    parts: Iterable[str | Passage], speakers: Collection[str] = (), titled: bool = False
+    parts: Iterable[str | Passage],
+    speakers: Collection[str] = (),
+    titled: bool = False,
+    moods: Collection[str] = (),
 ) -> Iterator[Passage]:
     """Passages of texts that are one whole, and the headings and such between them as they are.
 
@@ -103,7 +108,7 @@ def read_parts(
         else:
             texts.append(_GAP)
             between.append(part)
-    paragraphs = _paragraphs(as_turns("\n\n".join(texts), speakers))
+    paragraphs = _paragraphs(as_turns("\n\n".join(texts), speakers, moods))
     names = _names([paragraph for paragraph in paragraphs if paragraph != [_GAP]], speakers)
     others = iter(between)
     for paragraph in paragraphs:

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 
+from engine import without_mood_tags
 from studio.scripts.text.cues import cue_of
 from studio.scripts.text.tags import pause_of
 
@@ -38,10 +39,10 @@ _NO_NAME = re.compile(
 _ASIDE = re.compile(r"\s*\(([^()\n]{1,80})\)\s*")
 
 
-def as_turns(text: str, speakers: Collection[str] = ()) -> str:
-    """The text with every such form as `Name: …`."""
+def as_turns(text: str, speakers: Collection[str] = (), moods: Collection[str] = ()) -> str:
+    """The text with every such form as `Name: …`; `moods` in brackets are no names."""
     lines = [_without_bold(line) for line in text.splitlines()]
-    lines = list(_without_brackets(lines, {name.casefold() for name in speakers}))
+    lines = list(_without_brackets(lines, {name.casefold() for name in speakers}, moods))
     return "\n".join(_without_screenplay(lines))
 
 
@@ -52,8 +53,10 @@ def _without_bold(line: str) -> str:
     return f"{match['name'].strip()}{match['behind'] or ''}: {match['text']}"
 
 
-def _without_brackets(lines: list[str], known: Collection[str]) -> Iterator[str]:
-    found = [_tagged(line) for line in lines]
+def _without_brackets(
+    lines: list[str], known: Collection[str], moods: Collection[str]
+) -> Iterator[str]:
+    found = [_tagged(line, moods) for line in lines]
     names = Counter(match["name"].casefold() for match in found if match)
     most = names.total() > 1 and names.total() * 2 >= sum(bool(line.strip()) for line in lines)
     for line, match in zip(lines, found, strict=True):
@@ -62,9 +65,13 @@ def _without_brackets(lines: list[str], known: Collection[str]) -> Iterator[str]
         yield f"{match['name'].strip()}: {match['text']}" if match and counts else line
 
 
-def _tagged(line: str) -> re.Match[str] | None:
+def _tagged(line: str, moods: Collection[str]) -> re.Match[str] | None:
     match = _TAGGED.fullmatch(line)
-    is_tag = match and (pause_of(match["tag"]) is not None or cue_of(match["tag"]))
+    is_tag = match and (
+        pause_of(match["tag"]) is not None
+        or cue_of(match["tag"])
+        or not without_mood_tags(match["tag"], moods)
+    )
     return None if is_tag else match
 
 

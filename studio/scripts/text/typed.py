@@ -13,10 +13,13 @@ MAX_TYPED_LINES = 50_000  # including empty ones
 
 
 def script_of_text(
-    text: str, options: SpeechOptions = PLAIN, speakers: Collection[str] = ()
+    text: str,
+    options: SpeechOptions = PLAIN,
+    speakers: Collection[str] = (),
+    moods: Collection[str] = (),
 ) -> Script:
     """A script from plain text; dialogue is written `Name: text`."""
-    return build(read_text(bounded(text), speakers), options)
+    return build(read_text(bounded(text), speakers, moods), options)
 
 
 def bounded(text: str) -> str:

@@ -110,6 +110,7 @@ async def speak(
         choices = studio.choices()
         key = choices.key(form.voice)
         about = {"owner": owner, "stopped": end.reason == "cancelled", "voice_key": key}
+        about["said"] = said if (said := form.said(choices)) != form.text else ""
         voice = choices.shown(key) or form.voice
         take = studio.takes.add(pcm, form.text, voice, end.seed, settings, **about)
         if left:
@@ -134,7 +135,7 @@ async def speak(
 
 def about(studio: Studio, form: SpeechForm) -> About:
     choices = studio.choices()
-    return About(choices.shown(choices.key(form.voice)) or form.voice, form.text)
+    return About(choices.shown(choices.key(form.voice)) or form.voice, form.said(choices))
 
 
 def _filled(

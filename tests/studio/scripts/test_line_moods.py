@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from engine import Clone, Mood, Mooded, Preset, Voice
+from engine import Clone, Mood, Mooded, Preset, Voice, mood_runs
+from studio.scripts.export.captions import srt, vtt
+from studio.scripts.export.export_files import line_name
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan
 from studio.scripts.model import Line, Script
 from studio.scripts.text.pieces import pieces_of
+from studio.scripts.text.typed import script_of_text
+from studio.scripts.timeline import build_timeline
+from studio.scripts.titles import title_of
 
 GLAD = Mood("glad", np.ones(4, np.float32), words=("soft",))
 MOODS = {"glad": GLAD, "soft": GLAD}
@@ -51,6 +58,57 @@ def test_a_line_s_key_depends_on_the_moods_that_it_names_and_on_no_other() -> No
     recorded = replace(VOICE, references=(("glad", Clone(np.ones(4, np.float32))),))
     assert job(tagged, voice=recorded).key != job(tagged).key
     assert job("One.", voice=recorded).key == job("One.").key
+
+
+def jobs(text: str, moods: dict[str, Mood] = MOODS) -> list[Job]:
+    script = script_of_text(text, moods=moods)
+    voices = dict.fromkeys(script.speakers, VOICE)
+    return list(plan(script, voices, Delivery(), moods=moods))
+
+
+def test_a_mood_holds_in_the_later_lines_of_a_turn_and_not_in_the_next() -> None:
+    spoken = (
+        "[glad 0.5] The first sentence of it all. The second sentence of it all. "
+        "[/glad] The third sentence of it all.\n\nThe first sentence of the next."
+    )
+    texts = [job.request.text for job in jobs(spoken) if job.request]
+    assert len(texts) == 4
+    assert [mood_runs(text, MOODS)[0].spoken.mood for text in texts] == ["glad", "glad", "", ""]
+    directed = "(gladly) The first sentence of it all. The second sentence of it all."
+    texts = [job.request.text for job in jobs(directed) if job.request]
+    assert [mood_runs(text, MOODS)[0].spoken.mood for text in texts] == ["glad", "glad"]
+
+
+def test_a_mood_makes_the_later_lines_that_it_holds_in_another_sound_and_no_others() -> None:
+    one, two = "The first sentence of it all.", "The second sentence of it all."
+    plain, moody = jobs(f"{one} {two}\n\n{one}"), jobs(f"[glad] {one} {two}\n\n{one}")
+    same = [a.key == b.key for a, b in zip(plain, moody, strict=True)]
+    assert same == [False, False, True]
+
+
+def test_a_mood_in_brackets_is_no_speaker() -> None:
+    text = "[glad] Come in at once!\n[glad 0.5] And sit down here."
+    assert script_of_text(text, moods=MOODS).speakers == ("",)
+    assert script_of_text(text).speakers == ("glad", "glad 0.5")
+
+
+def test_what_is_said_of_a_line_has_no_tags() -> None:
+    own = job("[soft] Come in. [laughs] [glad 0.5] Sit (gladly) down [1]. [/glad]")
+    assert own.said == "Come in. Sit down [1]."
+    assert job("[glad] [/glad]").request is None
+
+
+def test_no_tag_is_in_captions_names_and_titles(tmp_path: Path) -> None:
+    script = script_of_text("[glad] Come in at once! [/glad] And sit down here.", moods=MOODS)
+    planned = plan(script, {"": VOICE}, Delivery(), moods=MOODS)
+    sounds = LineAudio(tmp_path)
+    for each in planned:
+        sounds.keep(each.key, np.ones(4800, np.int16))
+    timeline = build_timeline(script, planned, sounds)
+    shown = " ".join([srt(timeline), vtt(timeline), *map(line_name, (1, 2), timeline.heard)])
+    assert "Come in at once!" in shown
+    assert "glad" not in shown
+    assert title_of(script, MOODS).startswith("Come in at once!")
 
 
 def test_a_preset_with_a_direction_that_is_no_mood_is_told_it_as_ever() -> None:

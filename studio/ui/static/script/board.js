@@ -5,6 +5,7 @@ import { lifeOf } from '../lifetime.js';
 import { players } from '../player/player.js';
 import { Sound } from '../player/sound.js';
 import { addStyle } from '../style.js';
+import { showMood, takeMood } from './line_mood.js';
 
 const KEPT = 'timbre-script'; // where the browser remembers which script it had open
 const MINE = 'timbre-scripts';
@@ -202,6 +203,7 @@ class Board {
   }
 
   change({ target }) {
+    if (['mood', 'strength'].includes(target.name)) takeMood(target.form);
     if (!target.dataset.act) return;
     this.tell.act({ do: target.dataset.act, value: target.value, ...this.about(target) });
   }
@@ -213,6 +215,7 @@ class Board {
   }
 
   searched({ target }) {
+    if (target.name === 'text') showMood(target.form);
     if (!('search' in target.dataset)) return;
     clearTimeout(this.search);
     const told = { do: target.dataset.search, value: target.value };
@@ -285,6 +288,7 @@ class Board {
     const form = article.querySelector('form');
     form.hidden = false;
     article.classList.add('open');
+    showMood(form);
     form.text.focus();
   }
 

@@ -64,9 +64,11 @@ def _row(opened: OpenScript, place: int, status: Status, error: str) -> Row:
         script.chapters[line.chapter] if begins and line.chapter < len(script.chapters) else ""
     )
     peaks = _peaks(opened.sounds, job.key) if seconds else ()
-    dropped = () if line.speaker in opened.able else cues_of(line.text)
+    dropped = () if line.speaker in opened.able else cues_of(line.text, job.moods)
     takes = _takes(opened, line, job)
-    return Row(place + 1, line, status, error, seconds, peaks, chapter, dropped, takes)
+    own = sorted({*job.moods}.difference(opened.moods))  # recordings of the voice's person
+    moods = (*dict.fromkeys(opened.moods.values()), *own)
+    return Row(place + 1, line, status, error, seconds, peaks, chapter, dropped, takes, moods)
 
 
 def _takes(opened: OpenScript, line: Line, job: Job) -> list[TakeRow]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Literal, TypeAlias, TypedDict, get_args
 
-from engine import Message
+from engine import MAX_STRENGTH, Message
 from studio.scripts import Line, Progress, Status
 from studio.scripts.edits import shown
 from studio.ui.i18n import both, tell
@@ -22,6 +22,7 @@ SHOWS: dict[Show, str] = {"all": "All lines", "open": "Not rendered", "failed": 
 PAGE = 25  # lines
 MOST_SEARCHED = 200  # characters
 BARS, HIGH = 44, 20  # of a waveform
+NO_MOOD = "As the voice is"
 
 WORDS: dict[Status, str] = {
     "waiting": "Not rendered",
@@ -86,6 +87,7 @@ class Row:
     chapter: str  # title, where one begins
     dropped: Sequence[str] = ()  # cues that its voice cannot follow
     takes: Sequence[TakeRow] = ()
+    moods: Sequence[str] = ()  # that its text may be put in
 
 
 @dataclass(frozen=True)
@@ -398,13 +400,26 @@ def _form(row: Row, speakers: Sequence[str]) -> str:
     return (
         f'<form hidden><textarea name="text" rows="3" aria-label="{_attribute("What is said")}">'
         f"{escape(shown(row.line))}</textarea><div>"
-        f'<select name="who" aria-label="{_attribute("Speaker")}">{options}</select>'
+        f'<select name="who" aria-label="{_attribute("Speaker")}">{options}</select>{_mood(row)}'
         f'<button type="submit" class="save">{both("Save")}</button>'
         f'<button type="reset">{both("Cancel")}</button><i></i>'
         f'<button type="button" data-act="up">{both("Move up")}</button>'
         f'<button type="button" data-act="down">{both("Move down")}</button>'
         f'<button type="button" data-act="add">{both("Add a line below")}</button>'
         f'<button type="button" data-act="remove">{both("Delete")}</button></div></form>'
+    )
+
+
+def _mood(row: Row) -> str:
+    """The mood of the whole line; static/script/line_mood.js writes it into the text as a tag."""
+    if not row.moods:
+        return ""
+    none = _option("", tell(NO_MOOD), False)
+    options = none + "".join(_option(name, name, False) for name in row.moods)
+    return (
+        f'<select name="mood" aria-label="{_attribute("Mood")}">{options}</select>'
+        f'<input name="strength" type="number" min="0" max="{MAX_STRENGTH}" step="0.05" value="1"'
+        f' hidden aria-label="{_attribute("Strength of the mood")}">'
     )
 
 
