@@ -19,14 +19,14 @@ class MoodField(NamedTuple):
     strength: gr.Slider
 
 
-def mood_field(studio: Studio) -> MoodField:
+def mood_field(studio: Studio, tab: str = "speak") -> MoodField:
     """Hidden while there is no mood for the models that are here."""
     listed = mood_choices(studio.choices())
     there = len(listed) > 1
-    menu = gr.Dropdown(listed, value="", label=word("Mood"), visible=there, elem_id="speak-mood")
+    menu = gr.Dropdown(listed, value="", label=word("Mood"), visible=there, elem_id=f"{tab}-mood")
     strength = gr.Slider(
         0, MAX_STRENGTH, value=1, step=0.05, label=word("Strength of the mood"), visible=False,
-        elem_id="speak-mood-strength",
+        elem_id=f"{tab}-mood-strength",
     )  # fmt: skip
 
     menu.change(

@@ -73,7 +73,7 @@ def _card(card: VoiceCard, starred: bool) -> str:
         card, "star", tell("Remove star" if starred else "Star"), "★" if starred else "☆"
     )
     return (
-        f'<li style="--own: {escape(card.colour or _colour(card.key))}">'
+        f'<li style="--own: {escape(card.colour or colour_of(card.key))}">'
         f"{_button(card, 'hear', tell('Listen'), PLAY) if card.here else '<b></b>'}"
         f"<div><strong>{escape(card.name)}</strong><small>{both(KINDS[card.kind])}{tags}</small>"
         f"{line}<p class='uses'>{_use(card)}{_change(card)}</p></div>"
@@ -100,5 +100,5 @@ def _button(card: VoiceCard, what: str, label: str, shown: str) -> str:
     )
 
 
-def _colour(key: str) -> str:
+def colour_of(key: str) -> str:
     return f"hsl({crc32(key.encode()) % 360} 45% 38%)"

@@ -240,7 +240,7 @@ class Choices:
         parts: list[tuple[Preset | Clone, float]] = []
         moods: list[tuple[Mood, float]] = []
         for name, weight in parse_blend(text):
-            if mood := self._mood(name):
+            if mood := self.mood_of(name):
                 moods.append((mood, check_strength(weight)))
             else:
                 parts.append((self._part(name), weight))
@@ -253,11 +253,11 @@ class Choices:
 
     def blend_parts(self, text: str) -> Sequence[str]:
         """The names of the voices that a written blend is made of."""
-        names = [name for name, _ in parse_blend(text) if not self._mood(name)]
+        names = [name for name, _ in parse_blend(text) if not self.mood_of(name)]
         return [self.standing(name) for name in names]
 
-    def _mood(self, name: str) -> Mood | None:
-        """The mood of this name, where no voice has it."""
+    def mood_of(self, name: str) -> Mood | None:
+        """The mood that a part of a written blend names: no voice has the name."""
         if self._speaker(name) or self._library.find(name):
             return None
         return self.moods.find(name)
@@ -304,6 +304,15 @@ class Choices:
         taken = {name.casefold() for name in self.speakers()}
         own = (each for each in self._library.list() if isinstance(each.voice, Clone))
         return [each for each in own if each.name.casefold() not in taken]
+
+    def blendable(self) -> Iterator[tuple[Choice, Preset | Clone, str]]:
+        """All voices that a blend may have, the oldest first, each with the colour that it was
+        given."""
+        for preset in self._presets():
+            yield preset, Preset(preset.name), ""
+        for saved in sorted(self._blendable(), key=lambda each: (each.card.created, each.id)):
+            assert isinstance(saved.voice, Clone)
+            yield _choice(saved), saved.voice, saved.card.colour
 
     def _speaker(self, name: str) -> str | None:
         wanted = name.strip().casefold()

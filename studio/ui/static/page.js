@@ -10,5 +10,6 @@ import './use_voice.js';
 import './buttons.js';
 import './takes.js';
 import './pad/pad.js';
+import './map/map.js';
 import './script/board.js';
 import './script/project_upload.js';

@@ -17,11 +17,17 @@ from studio.ui.drafts import keep_draft
 from studio.ui.gradio_compat.events import api
 from studio.ui.i18n import word
 from studio.ui.live_player import live_player, plays
+from studio.ui.mood_field import MoodField, mood_field
 from studio.ui.tabs.blend_handlers import PHRASE, STEPS, BlendTab, written
 from studio.ui.tabs.voice_form import QUIET, model_menu, on_show, save_form
+from studio.ui.voice_map import voice_map
 from studio.ui.voice_search import SEARCHED, keep_listed
 
 STEP_LABELS: Final = ["A", *(f"{step}/{STEPS - 1}" for step in range(1, STEPS - 1)), "B"]
+MAP_HELP: Final = (
+    "All voices of a model; alike ones stand together. Point at one to hear it, drag the cross "
+    "between them to blend, pull an arrow for a mood. The arrow keys move the cross."
+)
 HELP: Final = (
     "Select two to four voices and drag the handle between them. Release it to hear the blend. "
     "The arrow keys move it too."
@@ -32,6 +38,9 @@ class Controls(NamedTuple):
     voices: gr.Dropdown
     pad: gr.HTML
     aloud: gr.Checkbox
+    map_tab: gr.Tab
+    map: gr.HTML
+    mood: MoodField
     recipe: gr.Textbox
     method: gr.Radio
     model: gr.Dropdown
@@ -46,12 +55,17 @@ def build(studio: Studio) -> None:
     """Build the tab in the current Blocks context."""
     tab = BlendTab(studio)
     there = tab.voices()
-    gr.Markdown(word(HELP))
     with gr.Row():
-        with gr.Column(scale=3, min_width=320):
-            voices, pad, aloud = _pad(tab, there)
+        with gr.Column(scale=3, min_width=320), gr.Tabs():
+            with gr.Tab(word("Pad")):
+                gr.Markdown(word(HELP))
+                voices, pad, aloud = _pad(tab, there)
+            with gr.Tab(word("Map")) as map_tab:
+                gr.Markdown(word(MAP_HELP))
+                map_ = voice_map(elem_id="blend-map")
         with gr.Column(scale=2, min_width=320):
             recipe, method = _words([name for _, name in there[:MOST]])
+            mood = mood_field(studio, "blend")
             model = model_menu(tab.speakers())
             phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
             speak = gr.Button(word("Speak the blend"), variant="primary")
@@ -59,10 +73,11 @@ def build(studio: Studio) -> None:
     player = live_player(studio.live, elem_id="blend-player")
     gr.Markdown(word("## Save this voice"))
     form = save_form()
-    form.button.click(tab.save, [*form.fields, recipe, method, model], form.status, **QUIET)
+    saved = form.button.click(tab.save, [*form.fields, recipe, method, model], form.status, **QUIET)
+    saved.then(tab.mapped, model, map_, **QUIET)
     keep_draft("blend", [method, phrase, *form.fields])
     api(tab.program, api_name="blend", concurrency_limit=None)
-    fields = (voices, pad, aloud, recipe, method, model, phrase)
+    fields = (voices, pad, aloud, map_tab, map_, mood, recipe, method, model, phrase)
     _wire(tab, Controls(*fields, speak, player, step, every))
 
 
@@ -117,16 +132,27 @@ def _wire(tab: BlendTab, on: Controls) -> None:
     session that the server has forgotten begins with another one.
     """
     shown = [on.pad, on.recipe, on.step]
+    mood = [*on.mood]
     there = [on.voices, on.model]
     free: dict[str, Any] = {"preprocess": False}
     on_show(tab.refresh, [*there, on.pad, on.recipe], there, **free)
     keep_listed(on.voices, tab.offer)
-    on.voices.input(tab.repick, on.voices, shown, **free, **QUIET)
-    on.pad.release(tab.moved, on.voices, shown, **free, **QUIET)
-    on.recipe.submit(tab.typed, on.recipe, [on.voices, on.pad, on.step], **QUIET)
-    on.step.input(tab.take_step, [on.voices, on.step], [on.pad, on.recipe], **free, **QUIET)
+    on_show(tab.moods, [on.mood.menu], [on.mood.menu], opening=False)
+    on.voices.input(tab.repick, [on.voices, *mood], shown, **free, **QUIET)
+    on.pad.release(tab.moved, [on.voices, *mood], shown, **free, **QUIET)
+    on.recipe.submit(tab.typed, on.recipe, [on.voices, on.pad, on.step, *mood], **QUIET)
+    on.step.input(tab.take_step, [on.voices, on.step, *mood], [on.pad, on.recipe], **free, **QUIET)
+    shows_map = [on.map_tab.select, on.model.input]
+    on_show(tab.mapped, [on.map], [on.model], shows_map, opening=False)
+    on.map.release(tab.found, None, [on.recipe, *mood], **QUIET)
+    put_on = [on.mood.menu.input, on.mood.strength.release]
+    gr.on(put_on, tab.remood, [on.recipe, *mood], on.recipe, **QUIET)
     way = [on.method, on.phrase, on.model]
     plays(on.player, [on.speak.click, on.recipe.submit], tab.speak, [on.recipe, *way])
-    plays(on.player, [on.pad.release], tab.speak_there, [on.voices, *way, on.aloud], **free)
-    plays(on.player, [on.step.input], tab.speak_step, [on.voices, on.step, *way], **free)
-    plays(on.player, [on.every.click], tab.speak_all, [on.voices, *way], **free)
+    released = [on.voices, *way, on.aloud, *mood]
+    plays(on.player, [on.pad.release], tab.speak_there, released, **free)
+    plays(on.player, [on.map.release], tab.speak_found, way)
+    plays(on.player, [on.map.hear], tab.speak_found, way)
+    plays(on.player, put_on, tab.speak_mood, [on.recipe, *way, *mood, on.aloud])
+    plays(on.player, [on.step.input], tab.speak_step, [on.voices, on.step, *way, *mood], **free)
+    plays(on.player, [on.every.click], tab.speak_all, [on.voices, *way, *mood], **free)

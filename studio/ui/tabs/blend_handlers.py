@@ -7,20 +7,34 @@ and no vectors; the engine mixes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 import gradio as gr
+import numpy as np
 
-from engine import Clone, InvalidSetting, SavedVoice, SpeechRequest, TimbreError, parse_blend
+from engine import (
+    Clone,
+    End,
+    InvalidSetting,
+    Pcm,
+    SavedVoice,
+    SpeechRequest,
+    TimbreError,
+    parse_blend,
+)
 from studio.context import Studio
-from studio.takes.event_transport import Payload
+from studio.ranged_response import RecentSounds
+from studio.scripts.line_requests import voice_digest
+from studio.takes.event_transport import Payload, refusal
 from studio.takes.joined_stream import PAUSE, JoinedStream
-from studio.takes.live_take import About
+from studio.takes.live_take import About, Stream
 from studio.ui.blend_pad.blend_pad import Handle, handle, released
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
 from studio.ui.i18n import warning, word
+from studio.ui.mood_field import listed_anew
+from studio.ui.sound_card import FinishedStream
 from studio.ui.tabs.voice_form import (
     SAVED,
     Update,
@@ -30,12 +44,14 @@ from studio.ui.tabs.voice_form import (
     told_to_programs,
     try_out,
 )
+from studio.ui.voice_map import MapValue, formula_of, map_value
 from studio.voices.consent import blend_consent
 from studio.voices.voice_catalog import Menu
 
 Method: TypeAlias = Literal["linear", "spherical"]
 
 STEPS: Final = 9
+SOUNDS: Final = 32 << 20  # bytes of what was spoken lately, some 200 sentences
 MANY: Final = "The newest are listed. Type to find others."
 PHRASE: Final = "Somewhere between us there is a new voice."
 
@@ -45,6 +61,7 @@ class BlendTab:
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
+        self._sounds = RecentSounds(SOUNDS)
 
     def voices(self, picked: Sequence[str] = ()) -> list[tuple[str, str]]:
         """Labels and names that the menu lists while `picked` are selected."""
@@ -79,48 +96,139 @@ class BlendTab:
             return gr.skip()  # the browser searches in the list
         return gr.update(choices=_listed(menu), info=_hint(menu))
 
-    def repick(self, picked: list[str]) -> tuple[Handle, str, Update]:
+    def repick(
+        self, picked: list[str], mood: str = "", strength: float = 1.0
+    ) -> tuple[Handle, str, Update]:
         """Voices were selected: centre the handle."""
-        return self._shown(picked, CENTRE)
+        return self._shown(picked, CENTRE, mood, strength)
 
-    def moved(self, picked: list[str], event: gr.EventData) -> tuple[Handle, str, Update]:
+    def moved(
+        self, picked: list[str], event: gr.EventData, mood: str = "", strength: float = 1.0
+    ) -> tuple[Handle, str, Update]:
         """The handle was moved: update the formula."""
-        return self._shown(picked, released(event))
+        return self._shown(picked, released(event), mood, strength)
 
-    def typed(self, recipe: str) -> tuple[Update, Update, Update]:
-        """A formula was typed: select its voices and move the handle.
+    def typed(self, recipe: str) -> tuple[Update, ...]:
+        """A formula was typed: select its voices and its mood, and move the handle.
 
-        Nothing changes if the formula is invalid or has more voices than the pad; the player
-        shows the reason.
+        Nothing changes if the formula is invalid or has more voices or moods than there are
+        handles; the player shows the reason.
         """
         try:
-            choices, parts = self._studio.choices(), defaultdict[str, float](float)
-            choices.blend(recipe)
-            for name, weight in parse_blend(recipe):
-                parts[choices.standing(name)] += weight
+            parts, moods = self._parts(recipe)
         except TimbreError:
-            return gr.skip(), gr.skip(), gr.skip()
-        if len(parts) > MOST:
-            return gr.skip(), gr.skip(), gr.skip()
+            return (gr.skip(),) * 5
+        if len(parts) > MOST or len(moods) > 1:
+            return (gr.skip(),) * 5
         names = self._picked(list(parts))
         at = point_of(list(parts.values()))
         voices = gr.update(choices=self.voices(names), value=names)
-        return voices, handle(self._labels(names), at), None
+        named, strength = next(iter(moods.items()), ("", 1.0))
+        return voices, handle(self._labels(names), at), None, named, strength
 
-    def take_step(self, picked: list[str], step: int) -> tuple[Handle, str]:
+    def _parts(self, recipe: str) -> tuple[dict[str, float], dict[str, float]]:
+        """Voices by weight and moods by strength. Raises RequestError."""
+        parts, moods = defaultdict[str, float](float), dict[str, float]()
+        choices = self._studio.choices()
+        choices.blend(recipe)
+        for name, weight in parse_blend(recipe):
+            if mood := choices.mood_of(name):
+                moods[mood.name] = weight
+            else:
+                parts[choices.standing(name)] += weight
+        return parts, moods
+
+    def take_step(
+        self, picked: list[str], step: int, mood: str = "", strength: float = 1.0
+    ) -> tuple[Handle, str]:
         """Move to one of the steps from A to B."""
-        if len(picked) < 2:
-            return handle(self._labels(picked)), written(picked, [1.0] * len(picked))
         weights = [STEPS - 1 - step, step, *[0] * (len(picked) - 2)]
-        return handle(self._labels(picked), point_of(weights)), written(picked, weights)
+        if len(picked) < 2:
+            weights = [1] * len(picked)
+        at = point_of(weights) if len(picked) > 1 else CENTRE
+        return handle(self._labels(picked), at), written(picked, weights, mood, strength)
+
+    # Moods.
+
+    def moods(self, now: str | None) -> Update:
+        """The menu of moods, with those that are there now."""
+        return listed_anew(self._studio, now)
+
+    def remood(self, recipe: str, mood: str, strength: float) -> str:
+        """The formula with another mood."""
+        try:
+            choices = self._studio.choices()
+            parts = [part for part in parse_blend(recipe) if not choices.mood_of(part[0])]
+        except TimbreError:
+            return recipe
+        voices = "+".join(f"{name}({weight:g})" for name, weight in parts)
+        return f"{voices}{_in_mood(mood, strength)}"
+
+    def speak_mood(
+        self,
+        recipe: str,
+        method: Method,
+        phrase: str,
+        model: str,
+        mood: str,
+        strength: float,
+        aloud: bool,
+    ) -> AsyncIterator[Payload]:
+        """Speak when the mood or its strength was changed; another event updates the formula."""
+        if not aloud:
+            return _silence()
+        return self.speak(self.remood(recipe, mood, strength), method, phrase, model)
+
+    # The map.
+
+    def mapped(self, model: str | None = None) -> MapValue:
+        """All voices of a model with their places."""
+        return map_value(self._studio, model or "")
+
+    def found(self, event: gr.EventData) -> tuple[Update, ...]:
+        """The formula of a place on the map, and its mood where it has one or none."""
+        try:
+            recipe = formula_of(event)
+            _, moods = self._parts(recipe)
+        except TimbreError:
+            return (gr.skip(),) * 3  # the player shows the reason
+        if len(moods) > 1:
+            return recipe, gr.skip(), gr.skip()
+        return recipe, *next(iter(moods.items()), ("", 1.0))
+
+    async def speak_found(
+        self, method: Method, phrase: str, model: str, event: gr.EventData
+    ) -> AsyncIterator[Payload]:
+        """Speak the blend at a place on the map, or a voice that is pointed at."""
+        try:
+            recipe = formula_of(event)
+        except InvalidSetting as error:
+            yield refusal(error.message)
+            return
+        async for payload in self.speak(recipe, method, phrase, model):
+            yield payload
 
     async def speak(
         self, recipe: str, method: Method, phrase: str, model: str = ""
     ) -> AsyncIterator[Payload]:
-        def line() -> SpeechRequest:
-            return self._line(recipe, method, phrase, model)
+        """A sentence that was spoken lately is played again."""
+        known: list[Hashable] = []
 
-        async for payload in self._studio.speak(line, self._studio.choices().shown(recipe)):
+        def submit() -> Stream:
+            line = self._line(recipe, method, phrase, model)
+            known.append((voice_digest(line.voice), line.text, model))
+            sound = self._sounds.get(known[0])
+            if sound is not None:
+                return FinishedStream(np.frombuffer(sound, np.int16))
+            return self._studio.engine.submit(line)
+
+        def keep(pcm: Pcm, end: End, left: bool) -> str:
+            if end.reason == "finished" and not left:
+                self._sounds.add(known[0], pcm.tobytes())
+            return ""
+
+        shown = About(self._studio.choices().shown(recipe), phrase.strip() or PHRASE)
+        async for payload in self._studio.live.play(submit, keep, shown):
             yield payload
 
     async def speak_there(
@@ -131,27 +239,45 @@ class BlendTab:
         model: str,
         aloud: bool,
         event: gr.EventData,
+        mood: str = "",
+        strength: float = 1.0,
     ) -> AsyncIterator[Payload]:
         """Speak the blend at the handle's position; another event updates the formula."""
         if not aloud or not picked:
             return
-        recipe = written(picked, weights_at(released(event), len(picked)))
+        weights = weights_at(released(event), len(picked))
+        recipe = written(picked, weights, mood, strength)
         async for payload in self.speak(recipe, method, phrase, model):
             yield payload
 
     async def speak_step(
-        self, picked: list[str], step: int, method: Method, phrase: str, model: str
+        self,
+        picked: list[str],
+        step: int,
+        method: Method,
+        phrase: str,
+        model: str,
+        mood: str = "",
+        strength: float = 1.0,
     ) -> AsyncIterator[Payload]:
-        async for payload in self.speak(self.take_step(picked, step)[1], method, phrase, model):
+        recipe = self.take_step(picked, step, mood, strength)[1]
+        async for payload in self.speak(recipe, method, phrase, model):
             yield payload
 
     async def speak_all(
-        self, picked: list[str], method: Method, phrase: str, model: str = ""
+        self,
+        picked: list[str],
+        method: Method,
+        phrase: str,
+        model: str = "",
+        mood: str = "",
+        strength: float = 1.0,
     ) -> AsyncIterator[Payload]:
         """Speak the sentence at every step from A to B, as one take."""
 
         def passage() -> JoinedStream:
-            lines = [self._line(recipe, method, phrase, model) for recipe in path(picked)]
+            recipes = path(picked, mood, strength)
+            lines = [self._line(recipe, method, phrase, model) for recipe in recipes]
             if not lines:
                 raise InvalidSetting("Pick two voices first.")
             parts = [(line, PAUSE) for line in lines]
@@ -213,10 +339,12 @@ class BlendTab:
         line = try_out(phrase.strip() or PHRASE, voice, seed=0)  # one seed: only the voice changes
         return replace(line, model=model or None)
 
-    def _shown(self, picked: list[str], at: Point) -> tuple[Handle, str, Update]:
+    def _shown(
+        self, picked: list[str], at: Point, mood: str = "", strength: float = 1.0
+    ) -> tuple[Handle, str, Update]:
         """Pad, formula and step (none) for a position of the handle."""
         weights = weights_at(at, len(picked)) if picked else ()
-        return handle(self._labels(picked), at), written(picked, weights), None
+        return handle(self._labels(picked), at), written(picked, weights, mood, strength), None
 
     def _menu(self, words: str, picked: Sequence[str]) -> Menu:
         return self._studio.choices().menu(words, picked, blends=True, as_long=True)
@@ -240,16 +368,30 @@ def _hint(menu: Menu) -> Any:
     return "" if menu.complete else word(MANY)
 
 
-def written(names: Sequence[str], weights: Sequence[float]) -> str:
-    """`robert(70)+clara(30)`; weights of zero are omitted."""
+def written(
+    names: Sequence[str], weights: Sequence[float], mood: str = "", strength: float = 1.0
+) -> str:
+    """`robert(70)+clara(30)+lower(0.5)`; weights of zero are omitted."""
     if not names:
         return ""
     parts = zip(names, percents(weights), strict=True)
-    return "+".join(f"{name}({share})" for name, share in parts if share)
+    voices = "+".join(f"{name}({share})" for name, share in parts if share)
+    return f"{voices}{_in_mood(mood, strength)}"
 
 
-def path(picked: Sequence[str]) -> list[str]:
+def _in_mood(mood: str | None, strength: float | None) -> str:
+    dose = 1.0 if strength is None else float(strength)
+    return f"+{mood}({dose:g})" if mood and dose else ""
+
+
+def path(picked: Sequence[str], mood: str = "", strength: float = 1.0) -> list[str]:
     """Blend formulas from the first voice to the second, ends included."""
     if len(picked) < 2:
         return []
-    return [written(picked[:2], (STEPS - 1 - step, step)) for step in range(STEPS)]
+    shares = ((STEPS - 1 - step, step) for step in range(STEPS))
+    return [written(picked[:2], weights, mood, strength) for weights in shares]
+
+
+async def _silence() -> AsyncIterator[Payload]:
+    return
+    yield

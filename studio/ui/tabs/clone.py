@@ -19,6 +19,7 @@ from engine import (
     Clone,
     InvalidAudio,
     InvalidText,
+    InvalidVoice,
     Message,
     Pcm,
     Recording,
@@ -26,6 +27,7 @@ from engine import (
     SavedVoice,
     SpeechRequest,
     TimbreError,
+    UnknownVoice,
     load_reference_audio,
 )
 from studio.context import Studio
@@ -79,6 +81,10 @@ READ_ALOUD: Final = (
 WORDS_TYPED: Final = f"{WORDS} They are typed here; TIMBRE_TRANSCRIBER fills them in."
 CLEANED: Final = "Cleaned reference"
 NOTHING: Final = "Shown here once there is a recording."
+ADDING: Final = (
+    "Texts and menus that name this mood take this recording, where others take the learned mood: "
+    "[whisper] … [/whisper]."
+)
 CONSENT: Final = "This is my voice, or the person has agreed that I copy it."
 NEED_CONSENT: Final = Message("Tick the box first: only copy a voice whose owner has agreed.")
 
@@ -147,6 +153,29 @@ class CloneTab:
             return warning(error)
         return saved_line(saved, SAVED)
 
+    def clones(self, picked: str | None = None) -> Update:
+        """Saved clones, to which a recording in a mood can be added."""
+        saved = [each for each in self._studio.library.list() if each.card.kind == "clone"]
+        own = [(each.name, each.id) for each in saved if not each.built_in]
+        there = picked if picked in {key for _, key in own} else None
+        return gr.update(choices=own, value=there)
+
+    def add(self, picked: str | None, mood: str, path: str | None, words: str, *given: Any) -> str:
+        """Keep the recording beside a saved clone's own, as one of its person in a mood; `given`
+        are consent and model. Returns a status."""
+        try:
+            if not picked:
+                raise UnknownVoice("Pick a saved clone first.")
+            if not mood.strip():
+                raise InvalidVoice("Say which mood the recording is in.")
+            voice = self._voice(path, words, *given)
+            saved = self._studio.library.keep_reference(picked, mood.strip(), voice)
+        except TimbreError as error:
+            return warning(error)
+        there = ", ".join(each.mood for each in saved.card.references)
+        message = Message("has recordings in these moods now: {moods}.", moods=there)
+        return f"**{saved.name}** {tell(message)}"
+
     def program(
         self, name: str, path: str | None, transcript: str, agreed: bool, model: str = ""
     ) -> str:
@@ -208,6 +237,15 @@ def as_pcm(recording: Recording) -> Pcm:
     return np.round(recording.waveform * 32767).astype(np.int16)
 
 
+class Adding(NamedTuple):
+    """The fields of another recording of a saved clone's person."""
+
+    voice: gr.Dropdown
+    mood: gr.Textbox
+    button: gr.Button
+    status: gr.Markdown
+
+
 class Controls(NamedTuple):
     audio: gr.Audio
     transcript: gr.Textbox
@@ -232,6 +270,7 @@ def build(studio: Studio) -> None:
             shown = _shown()
             gr.Markdown(word("## Save this voice"))
             form = save_form()
+            adding = _adding()
     controls = Controls(audio, transcript, agreed, model, *shown)
     player = live_player(studio.live, elem_id="clone-player")
     use.click(lambda text: text, line, transcript, queue=False, **QUIET)
@@ -251,10 +290,24 @@ def build(studio: Studio) -> None:
     inputs = [audio, transcript, agreed, controls.phrase, model]
     plays(player, triggers, tab.speak, inputs)
     plays(player, [controls.cleaned.hear], tab.hear, [audio])
-    form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
+    saved = form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
+    saved.then(tab.clones, adding.voice, adding.voice, **QUIET)
+    on_show(tab.clones, [adding.voice], [adding.voice])
+    added = [adding.voice, adding.mood, *voice]
+    adding.button.click(tab.add, added, adding.status, **QUIET)
     if studio.trainings is not None:
         own_voice.build(studio, studio.trainings)
     _endpoint(tab)
+
+
+def _adding() -> Adding:
+    with gr.Accordion(word("Or add it to a saved clone, as a recording in a mood"), open=False):
+        gr.Markdown(word(ADDING), elem_classes="timbre-hint")
+        with gr.Row():
+            voice = gr.Dropdown([], value=None, label=word("Saved clone"), allow_custom_value=True)
+            mood = gr.Textbox("", label=word("Mood"), max_lines=1, placeholder=word("whisper"))
+        button = gr.Button(word("Add the recording"))
+        return Adding(voice, mood, button, gr.Markdown(min_height=24))
 
 
 def _filled(written: Written, path: str | None, transcript: str) -> Update:

@@ -1,4 +1,4 @@
-"""The Library tab: takes, voices and the watermark check, each on a page. Knows none of them."""
+"""The Library tab: takes, voices, moods and the watermark check on a page each. Knows none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gradio as gr
 
 from studio.context import Studio
 from studio.ui.i18n import word
-from studio.ui.tabs import check, takes, voices
+from studio.ui.tabs import check, moods, takes, voices
 
 
 def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
@@ -16,5 +16,7 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
             takes.build(studio, owner)
         with gr.Tab(word("Voices")):
             voices.build(studio, owner)
+        with gr.Tab(word("Moods")):
+            moods.build(studio)
         with gr.Tab(word("Watermark check")):
             check.build(studio)

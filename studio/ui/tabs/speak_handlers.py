@@ -120,7 +120,8 @@ class SpeakHandlers:
         if not key:
             return gr.skip(), gr.skip()
         there = self.voices(key)
-        if key not in {each for _, each in there}:
+        blended = any(mark in key for mark in BLEND_MARKS)
+        if key not in {each for _, each in there} and not (blended and self._there(key)):
             return gr.update(choices=there), ""
         return gr.update(choices=there, value=key), ""
 

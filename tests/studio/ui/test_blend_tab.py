@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import Clone, SpeechRequest, parse_blend
+from engine import Clone, SpeechRequest, learn_shift, parse_blend, speaker_space
+from engine.testing import fake_capabilities
 from studio.ui.tabs.blend_handlers import STEPS, BlendTab, path, written
 from tests.support.tab_makers import heard, some_clone, told
 
@@ -35,8 +36,8 @@ def test_the_pad_writes_what_the_text_puts_back(studio):
     names = [name for _, name in tab.voices()[:4]]
     for picked in (names[:2], names[:3], names):
         shown, recipe, _ = tab.moved(picked, at(0.25, 0.75))
-        voices, again, step = tab.typed(recipe)
-        assert step is None
+        voices, again, *step_and_mood = tab.typed(recipe)
+        assert step_and_mood == [None, "", 1.0]
         assert voices["value"] == picked
         expected = (0.25, 0.5) if len(picked) == 2 else (0.25, 0.75)
         assert (again["x"], again["y"]) == pytest.approx(expected, abs=0.03)
@@ -128,3 +129,24 @@ def test_programs_get_the_id_or_the_reason(studio):
     assert studio.library.get(tab.program("Ours", "ryan(2)+vivian(1)")).card.kind == "blend"
     with pytest.raises(gr.Error, match="already"):
         tab.program("Ours", "ryan(2)+vivian(1)")
+
+
+def test_a_mood_beside_the_pad_goes_through_the_formula_and_back(studio):
+    pair = (some_clone(90).vector, some_clone(91).vector)
+    space = speaker_space(fake_capabilities())
+    studio.library.moods.save("glad", learn_shift([pair]), space, words=("merry",))
+    tab = BlendTab(studio)
+    names = [name for _, name in tab.voices()[:2]]
+    _, recipe, _ = tab.moved(names, at(0.25, 0.5), "glad", 0.5)
+    assert recipe.endswith("+glad(0.5)")
+    assert tab.typed(recipe)[3:] == ("glad", 0.5)
+    assert tab.typed(recipe.replace("glad", "merry"))[3:] == ("glad", 0.5)
+    assert tab.remood(recipe, "", 1.0) == recipe.removesuffix("+glad(0.5)")
+    assert tab.remood(recipe, "glad", 0.0) == recipe.removesuffix("+glad(0.5)")
+    assert tab.remood(tab.remood(recipe, "", 1.0), "glad", 1.25).endswith("+glad(1.25)")
+    assert all(each.endswith("+glad(0.5)") for each in path(names, "glad", 0.5))
+    saved = tab.save("Both", "", "", recipe, "linear")
+    assert "Both" in saved
+    kept = studio.library.find("Both").voice.vector
+    blended = studio.engine.resolve(studio.choices().blend(recipe)).voice.vector
+    assert np.array_equal(kept, blended)

@@ -61,7 +61,7 @@ def test_blend_takes_old_voices(studio: Studio, old: str) -> None:
     picked = [OLD, "ryan"]
     assert OLD in names(tab.offer("", picked))
     assert "value" not in tab.refresh(picked)[0]
-    voices, handle, _ = tab.typed(f"{OLD.lower()}(1)+ryan(1)")
+    voices, handle, *_ = tab.typed(f"{OLD.lower()}(1)+ryan(1)")
     assert voices["value"] == handle["names"] == picked
     assert OLD in names(voices)
     last = told(tab.speak(written(picked, [1, 1]), "linear", "hi"))[-1]

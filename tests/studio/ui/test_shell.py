@@ -14,6 +14,7 @@ import pytest
 
 from engine import (
     Library,
+    Mooded,
     Preset,
     SpeechRequest,
     learn_shift,
@@ -170,12 +171,41 @@ def test_the_engine_page_moves(shown: Any) -> None:
     shown.locator(".timbre-figures").get_by_text("Ready").wait_for()
 
 
+def test_a_mood_is_picked_beside_the_voice_and_kept_with_the_take(
+    open_page: OpenPage,
+    url: str,
+    engine: FakeEngine,
+    takes: Takes,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, submit = list[SpeechRequest](), engine.submit
+    monkeypatch.setattr(engine, "submit", lambda request: asked.append(request) or submit(request))
+    tap = opened(open_page, url)
+    page, strength = tap.page, tap.page.locator("#speak-mood-strength")
+    expect(strength).to_be_hidden()
+    page.locator("#speak-mood input").click()
+    page.get_by_role("option", name="glad").click()
+    expect(strength).to_be_visible()
+    strength.locator("input[type=number]").fill("0.5")
+    strength.locator("input[type=number]").press("Tab")
+    write(tap, "A mood is picked.")
+    speak = page.get_by_role("button", name="Speak", exact=True)
+    play_through([tap], lambda _: speak.click())
+    voice = asked[-1].voice
+    assert isinstance(voice, Mooded)
+    assert [(mood.name, dose) for mood, dose in voice.moods] == [("glad", 0.5)]
+    assert takes.search("A mood is picked.")[0].settings["mood"] == "glad:0.5"
+
+
 def test_a_page_that_is_left_alone_asks_for_nothing(open_page: OpenPage, url: str) -> None:
     """Events that set one another off would keep page and server busy for ever."""
     page = opened(open_page, url).page
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    for name in ("Speak", *(own.label for own in ENTRIES), "Library"):
+    pages = ("Map", "Voices", "Moods")  # inside of Blend and Library
+    for name in ("Speak", *(own.label for own in ENTRIES), "Library", "Blend", *pages):
+        if name == "Voices":
+            open_tab(page, "Library")
         open_tab(page, name)
         before = -1
         for _ in range(30):

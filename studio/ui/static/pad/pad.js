@@ -4,6 +4,7 @@
 import { whenGone } from '../lifetime.js';
 import { Sound } from '../player/sound.js';
 import { addStyle } from '../style.js';
+import { percents } from './percents.js';
 
 const RADIUS = 13;
 const EDGE = 22; // px between the frame and the outermost position, so that the handle is never clipped
@@ -161,18 +162,9 @@ class Pad {
     pen.fill();
   }
 
-  // Whole percentages that sum to 100, as in the formula.
-  percents(weights) {
-    const whole = weights.map((weight) => Math.floor(100 * weight));
-    const byRest = weights.map((_, voice) => voice).sort((a, b) => 100 * (weights[b] - weights[a]) - (whole[b] - whole[a]));
-    const left = 100 - whole.reduce((sum, each) => sum + each, 0);
-    for (const voice of byRest.slice(0, left)) whole[voice] += 1;
-    return whole;
-  }
-
   label(weights) {
-    const percents = this.percents(weights);
-    const texts = this.names.map((name, voice) => `${name} ${percents[voice]} %`);
+    const shares = percents(weights);
+    const texts = this.names.map((name, voice) => `${name} ${shares[voice]} %`);
     this.labels.forEach((label, voice) => {
       label.textContent = texts[voice] ?? '';
       const anchor = voice < this.names.length ? this.anchor(voice) : { x: 0, y: 0 };
