@@ -103,6 +103,7 @@ class LocalCheckpoint:
         self.max_positions = min(positions, talker.integer("max_position_embeddings", 1, 1 << 30))
         self._languages = talker.numbers("codec_language_id", self._codes)
         self._speakers = _lowered(talker.numbers("spk_id", self._codes))
+        self._speaker_vectors: dict[int, Vector] = {}  # by row
         self.capabilities = self._read_capabilities(config, talker, name or self.folder.name)
         self._defaults = _read_sampling(self.folder / "generation_config.json")
         self._tokens = Tokens(self.folder)
@@ -152,7 +153,14 @@ class LocalCheckpoint:
         return ResolvedSampling(**{**self._defaults, **chosen})
 
     def speaker_vector(self, name: str) -> Vector:
-        vector = read_row(self.folder, _EMBEDDING, self._speaker_id(name))
+        """Read once: a blend or a mood asks for it at every request."""
+        row = self._speaker_id(name)
+        if row not in self._speaker_vectors:
+            self._speaker_vectors[row] = self._read_vector(name, row)
+        return self._speaker_vectors[row]
+
+    def _read_vector(self, name: str, row: int) -> Vector:
+        vector = read_row(self.folder, _EMBEDDING, row)
         if len(vector) != self._width or not np.isfinite(vector).all():
             raise CheckpointError(
                 "The voice '{name}' is damaged in {folder}.", name=name, folder=self.folder
