@@ -42,6 +42,7 @@ class Progress(Protocol):
     estimate: float
 
     token_count: int
+    reference_frames: int
     notices: tuple[Message, ...]
 
 
@@ -108,6 +109,11 @@ class SpeechStream:
     def text_tokens(self) -> int:
         """Ids of its text so far."""
         return self._progress.token_count
+
+    @property
+    def reference_frames(self) -> int:
+        """Frames of a recording that its prompt continues."""
+        return self._progress.reference_frames
 
     @property
     def notices(self) -> tuple[Message, ...]:

@@ -163,6 +163,11 @@ class Sequence:
         return self.groups[0]
 
     @property
+    def reference_frames(self) -> int:
+        """Of the recording that its prompt continues."""
+        return len(self.prompt.reference.codes) if self.prompt.reference else 0
+
+    @property
     def text_is_open(self) -> bool:
         """Whether more text may come, for this group or for later ones."""
         return not self.groups[-1].closed

@@ -20,6 +20,7 @@ from studio.api.compat.request_labels import report_warning
 from studio.api.errors import ApiError, too_many
 from studio.api.metrics import Metrics
 from studio.api.rates import Rates
+from studio.api.realtime.client_secrets import ClientSecrets
 from studio.api.single_flight import SingleFlight
 from studio.api.voice_makers import VoiceMakers
 from studio.api.voice_resolver import VoiceResolver
@@ -68,6 +69,7 @@ class ApiContext:
     makers: VoiceMakers
     stats: SingleFlight[Stats] = field(default_factory=SingleFlight)
     previews: RecentSounds = field(default_factory=lambda: RecentSounds(PREVIEWS))
+    secrets: ClientSecrets = field(default_factory=ClientSecrets)
     exposition: SingleFlight[bytes] = field(default_factory=SingleFlight)  # of the metrics
 
     async def request(self, manner: SpeechOptions, text: str, live: bool = True) -> SpeechRequest:

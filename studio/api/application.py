@@ -21,6 +21,7 @@ from studio.api.compat import (
     captioned_speech,
     elevenlabs,
     elevenlabs_account,
+    elevenlabs_contexts,
     elevenlabs_socket,
     elevenlabs_timestamps,
     other_paths,
@@ -99,6 +100,7 @@ _ROUTES = (
     elevenlabs_account,
     elevenlabs_timestamps,
     elevenlabs_socket,
+    elevenlabs_contexts,
     captioned_speech,
     other_paths,
 )
@@ -109,7 +111,8 @@ class _Doors:
 
     def __init__(self, app: ASGIApp, context: ApiContext) -> None:
         paced = Head(PacedBodies(app, context.settings.stall_timeout))
-        gate = AuthGate(paced, context.settings, context.rates, context.metrics.refuse)
+        told = (context.settings, context.rates, context.secrets, context.metrics.refuse)
+        gate = AuthGate(paced, *told)
         self._app = ForPaths(app, RequestLabels(ForPaths(paced, gate, GUARDED)), OURS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

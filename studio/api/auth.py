@@ -19,9 +19,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from studio.api.compat.request_labels import LIMITS
 from studio.api.errors import ApiError
 from studio.api.rates import Rates, address_of
+from studio.api.realtime.client_secrets import ClientSecrets
 from studio.settings import ApiSettings
 
 IDENTITY = "timbre.identity"  # the client's identity in the scope
+CLIENT_SECRET = "timbre.client_secret"  # in the scope, if it was let in by one
 # A subprotocol, since browsers cannot set headers on WebSockets.
 SOCKET_KEY = "openai-insecure-api-key."
 REMEMBERED = 1000  # addresses that have sent a valid key
@@ -66,9 +68,14 @@ class AuthGate:
     """Middleware for the API's paths."""
 
     def __init__(
-        self, app: ASGIApp, settings: ApiSettings, rates: Rates, refused: Callable[[ApiError], None]
+        self,
+        app: ASGIApp,
+        settings: ApiSettings,
+        rates: Rates,
+        secrets: ClientSecrets,
+        refused: Callable[[ApiError], None],
     ) -> None:
-        self.app = app
+        self.app, self._secrets = app, secrets
         self._limit = settings.body_bytes
         self._keys = Keys(key.get_secret_value() for key in settings.keys)
         self._rates, self._refused = rates, refused
@@ -85,7 +92,12 @@ class AuthGate:
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
-        scope[IDENTITY] = self._identity(_as_written(key_of(headers)), address_of(scope))
+        sent, address = _as_written(key_of(headers)), address_of(scope)
+        if secret := self._secrets.find(scope["path"], sent):
+            scope[CLIENT_SECRET] = secret
+            scope[IDENTITY] = _named(address, secret.key)
+        else:
+            scope[IDENTITY] = self._identity(sent, address)
         if scope["path"] != "/metrics":
             try:
                 self._rates.take(scope[IDENTITY])
@@ -112,7 +124,7 @@ class AuthGate:
             self._known.move_to_end(sender)
             while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
-        return {"address": address, "key": key} if key else {"address": address}
+        return _named(address, key)
 
     @property
     def _too_large(self) -> str:
@@ -131,6 +143,10 @@ class AuthGate:
             return message
 
         return counted
+
+
+def _named(address: str, key: str) -> dict[str, str]:
+    return {"address": address, "key": key} if key else {"address": address}
 
 
 def _limits(left: tuple[int, int, float] | None) -> dict[str, str]:

@@ -24,6 +24,7 @@ from studio.api.bodies.json_body import parse
 from studio.api.bodies.schemas import Body, DescribedVoice, Language, Name, SpeechBody
 from studio.api.errors import UNFORESEEN, ApiError, explain
 from studio.api.responses.audio_output import render
+from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.encoding import MEDIA_TYPES
 from studio.api.responses.json_text import to_json
 from studio.api.responses.streaming_response import whole
@@ -166,7 +167,8 @@ class ToolServer:
         if body:
             parse(body)  # within the limits of every JSON here
         manager = await self._started()
-        await manager.handle_request(scope, _again(body, receive), send)
+        work = manager.handle_request(scope, _again(body, receive), send)
+        await cancel_on_disconnect(request, work)
 
     async def _started(self) -> StreamableHTTPSessionManager:
         loop = asyncio.get_running_loop()

@@ -31,29 +31,33 @@ STATUSES: Final = {
     507: "Not saved",
 }
 BINARY: Final = {"type": "string", "format": "binary"}
-# Generated clients know bytes by this name, and not by those of sounds.
+# Generated clients know bytes by this name, and not by those of sounds. They take the first kind
+# that they know of an answer, so it comes before text/event-stream, which would be read as text.
 BYTES: Final = "application/octet-stream"
-ERROR: Final = {
-    "title": "Error",
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "title": "ErrorDetail",
-            "type": "object",
-            "required": ["message", "type", "param", "code"],
-            "properties": {
-                "message": {"type": "string"},
-                "type": {"type": "string"},
-                "param": {"type": ["string", "null"]},
-                "code": {"type": "string"},
-                "retry_after": {"type": "integer"},
-            },
-        }
+EVENTS: Final = "text/event-stream"
+SCHEMAS: Final = "#/components/schemas/"
+ERRORS: Final = {
+    "Error": {
+        "title": "Error",
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {"$ref": SCHEMAS + "ErrorDetail"}},
+    },
+    "ErrorDetail": {
+        "title": "ErrorDetail",
+        "type": "object",
+        "required": ["message", "type", "param", "code"],
+        "properties": {
+            "message": {"type": "string"},
+            "type": {"type": "string"},
+            "param": {"type": ["string", "null"]},
+            "code": {"type": "string"},
+            "retry_after": {"type": "integer"},
+        },
     },
 }
 SPOKEN: Final = {
-    ("/v1/audio/speech", "post"): (*MEDIA_TYPES.values(), "text/event-stream"),
+    ("/v1/audio/speech", "post"): (*MEDIA_TYPES.values(), EVENTS),
     ("/v1/audio/speech/design", "post"): tuple(MEDIA_TYPES.values()),
     ("/v1/audio/speech/upload", "post"): tuple(MEDIA_TYPES.values()),
     ("/openai/v1/audio/speech", "post"): tuple(MEDIA_TYPES.values()),
@@ -67,7 +71,7 @@ _AUDIO_FIELDS: Final = {
     "model": {"type": "string"},
     "consent": {"type": "string", "description": "true: its owner has agreed"},
 }
-FORMS: Final = {
+FORMS: Final[dict[str, dict[str, Any]]] = {
     "/v1/audio/voices": {
         "title": "NewVoice",
         "type": "object",
@@ -110,6 +114,16 @@ FORMS: Final = {
         "required": ["audio"],
         "properties": _AUDIO_FIELDS,
     },
+    "/v1/audio/voices/{name}/moods": {
+        "title": "MoodRecording",
+        "type": "object",
+        "required": ["mood", "audio", "consent"],
+        "properties": {
+            "mood": {"type": "string"},
+            **_AUDIO_FIELDS,
+            "transcript": {"type": "string"},
+        },
+    },
 }
 KEYS: Final = {
     "bearer": {"type": "http", "scheme": "bearer"},
@@ -127,7 +141,8 @@ def describe(api: FastAPI) -> dict[str, Any]:
         schemas = parts.setdefault("schemas", {})
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
-        schemas["Error"] = ERROR
+        schemas |= ERRORS
+        schemas |= {form["title"]: form for form in FORMS.values()}
         parts["securitySchemes"] = KEYS
         for path, operations in document["paths"].items():
             for method, operation in operations.items():
@@ -138,7 +153,7 @@ def describe(api: FastAPI) -> dict[str, Any]:
 
 def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     responses = operation["responses"]
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    error = {"application/json": {"schema": {"$ref": SCHEMAS + "Error"}}}
     for status, text in STATUSES.items():
         if str(status) not in responses or status == 422:
             responses[str(status)] = {"description": text, "content": error}
@@ -148,8 +163,10 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
         plain = {"text/plain": {"schema": {"type": "string"}}}
         responses["200"] = {"description": "Prometheus' format", "content": plain}
     if kinds := SPOKEN.get((path, method)):
-        content = {kind: {"schema": BINARY} for kind in (*kinds, BYTES)}
+        content = {kind: {"schema": BINARY} for kind in (BYTES, *kinds)}
+        if EVENTS in kinds:
+            content[EVENTS] = {"schema": {"type": "string"}}
         responses["200"] = {"description": "The audio", "content": content}
     if method == "post" and path in FORMS:
-        form = {"multipart/form-data": {"schema": FORMS[path]}}
+        form = {"multipart/form-data": {"schema": {"$ref": SCHEMAS + FORMS[path]["title"]}}}
         operation["requestBody"] = {"required": True, "content": form}

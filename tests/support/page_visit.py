@@ -41,6 +41,9 @@ def visit(data: Path, url: str = "") -> dict[str, Any]:
                     client.predict(text=TEXT, voice=None, seed=None, api_name="/speak")
                 ),
                 "alloy": _samples(client.predict(**{**asked, "voice": "alloy"}, api_name="/speak")),
+                "alloy:0.5,nova:0.5": _samples(
+                    client.predict(**{**asked, "voice": "alloy:0.5,nova:0.5"}, api_name="/speak")
+                ),
             },
             "stream": _joined(client.submit(TEXT, "ryan", api_name="/stream")),
             "voices": client.predict(api_name="/voices"),

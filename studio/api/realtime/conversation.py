@@ -55,6 +55,7 @@ class Conversation:
             raise ApiError(400, f"There is an item '{id}' already.", "item_exists", "item.id")
         if len(item.text) > LONGEST // 4:
             raise ApiError(413, "This text is too long. Send it in parts.", "too_large", "item")
+        self._make_room(len(item.text))
         place = len(self._messages)
         if after == ROOT:
             place = 0
@@ -62,16 +63,14 @@ class Conversation:
             place = self._place(after, "previous_item_id") + 1
         pending = item.role != "system"
         self._messages.insert(place, Message(id, item.role, item.text, pending=pending))
-        self._forget()
-        where = next((i for i, each in enumerate(self._messages) if each.id == id), 0)
-        return self._messages[where - 1].id if where else None
+        return self._messages[place - 1].id if place else None
 
     def last(self) -> str | None:
         return self._messages[-1].id if self._messages else None
 
     def append(self, message: Message) -> None:
+        self._make_room(len(message.text))
         self._messages.append(message)
-        self._forget()
 
     def get(self, id: str) -> Message:
         """Raises ApiError."""
@@ -110,6 +109,8 @@ class Conversation:
                 return place
         raise ApiError(404, f"There is no item '{id[:128]}'.", "item_not_found", param)
 
-    def _forget(self) -> None:
-        while len(self._messages) > MOST or sum(len(own.text) for own in self._messages) > LONGEST:
-            self._messages.pop(0)
+    def _make_room(self, letters: int) -> None:
+        """For one more message of this length; the oldest go."""
+        taken = sum(len(own.text) for own in self._messages)
+        while self._messages and (len(self._messages) >= MOST or taken + letters > LONGEST):
+            taken -= len(self._messages.pop(0).text)

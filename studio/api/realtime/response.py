@@ -132,7 +132,6 @@ class Response:
             await outlet.tell("conversation.item.done", item=message)
         counts = usage(self.stream, end) if end else None
         if counts:
-            counts["input_token_details"] = {"text_tokens": counts["input_tokens"]}
             counts["output_token_details"] = {"audio_tokens": counts["output_tokens"]}
         told = self.told(status, status_details=details, usage=counts)
         await outlet.tell("response.done", response=told)

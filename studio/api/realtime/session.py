@@ -65,11 +65,13 @@ class RealtimeOutlet:
 class RealtimeSession:
     """One WebSocket, from acceptance to close."""
 
-    def __init__(self, socket: WebSocket, context: ApiContext, model: str = "") -> None:
+    def __init__(
+        self, socket: WebSocket, context: ApiContext, session: Session | None = None
+    ) -> None:
         self._socket, self._context = socket, context
         self._socket_outlet = WsOutlet(socket, context.settings.stall_timeout)
         self._outlet = RealtimeOutlet(self._socket_outlet)
-        self._session = Session(model=model or None)
+        self._session = session or Session()
         self._id = new_id("sess")
         self._conversation = Conversation()
         self._responses: list[Response] = []  # the first is being spoken
@@ -85,7 +87,8 @@ class RealtimeSession:
     async def run(self) -> None:
         """Until the client leaves, or has read nothing for too long."""
         try:
-            await self._outlet.tell("session.created", session=self._told())
+            created = told_session(self._session, self._id, self._context)
+            await self._outlet.tell("session.created", session=created)
             await run_together(self._speak, self._listen)
         except (TimeoutError, WebSocketDisconnect):
             pass  # before the first message
@@ -147,9 +150,10 @@ class RealtimeSession:
     async def _configure(self, session: Session) -> None:
         """Fields that are sent replace those there; all hold once the voice is known to be here."""
         changed = _merged(self._session, session)
-        await self._request(_configuration(changed), "")
+        await _request(_configuration(changed), "", self._context)
         self._session = changed
-        await self._outlet.tell("session.updated", session=self._told())
+        told = told_session(changed, self._id, self._context)
+        await self._outlet.tell("session.updated", session=told)
 
     async def _add(self, event: ItemCreate) -> None:
         item_id = event.item.id or new_id("item")
@@ -164,14 +168,14 @@ class RealtimeSession:
         spoken = _merged(self._session, options)
         how = _configuration(spoken)
         text = self._text(options)
-        request = await self._request(how, text)
+        request = await _request(how, text, self._context)
         self._context.charge(self._socket)
         stream = await self._context.submit(request)
         if options.input is None:
             self._conversation.take()
         conversation = None if beside else f"conv_{self._id.removeprefix('sess_')}"
         shown = {
-            "audio": {"output": self._output(spoken)},
+            "audio": {"output": _output(spoken, self._context)},
             "conversation_id": conversation,
             "max_output_tokens": spoken.max_output_tokens or "inf",
             "metadata": options.metadata,
@@ -185,15 +189,6 @@ class RealtimeSession:
             raise
         self._responses.append(response)
         self._work.set()
-
-    async def _request(self, how: Configuration, text: str) -> SpeechRequest:
-        """Instructions are first of all for who writes answers, so a voice that follows none is no
-        error here."""
-        try:
-            return await self._context.request(how, text)
-        except InvalidSetting:
-            plain = how.model_copy(update={"instructions": ""})
-            return await self._context.request(plain, text)
 
     def _check_turn(self, beside: bool) -> None:
         active = [each for each in self._responses if each.follow and not each.cancelled]
@@ -239,28 +234,47 @@ class RealtimeSession:
         for each in found:
             each.cancel()
 
-    def _told(self) -> dict[str, Any]:
-        session = self._session
-        return {
-            "type": "realtime",
-            "object": "realtime.session",
-            "id": self._id,
-            "model": session.model or "",
-            "output_modalities": ["audio"],
-            "instructions": session.instructions or "",
-            "max_output_tokens": session.max_output_tokens or "inf",
-            "tools": [],
-            "tool_choice": "none",
-            "audio": {"input": None, "output": self._output(session)},
-        }
 
-    def _output(self, session: Session) -> dict[str, Any]:
-        output = session.audio.output
-        voice = output.voice.id if isinstance(output.voice, VoiceId) else output.voice
-        default = next(iter(self._context.voices.speakers()), "default")
-        kind = output.format.type if output.format else "audio/pcm"
-        format = SPEAKS if kind == "audio/pcm" else {"type": kind}
-        return {"format": format, "voice": voice or default, "speed": output.speed or 1.0}
+def told_session(session: Session, id: str, context: ApiContext) -> dict[str, Any]:
+    """A session as its client is told of it."""
+    return {
+        "type": "realtime",
+        "object": "realtime.session",
+        "id": id,
+        "model": session.model or "",
+        "output_modalities": ["audio"],
+        "instructions": session.instructions or "",
+        "max_output_tokens": session.max_output_tokens or "inf",
+        "tools": [],
+        "tool_choice": "none",
+        "audio": {"input": None, "output": _output(session, context)},
+    }
+
+
+def _output(session: Session, context: ApiContext) -> dict[str, Any]:
+    output = session.audio.output
+    voice = output.voice.id if isinstance(output.voice, VoiceId) else output.voice
+    default = next(iter(context.voices.speakers()), "default")
+    kind = output.format.type if output.format else "audio/pcm"
+    format = SPEAKS if kind == "audio/pcm" else {"type": kind}
+    return {"format": format, "voice": voice or default, "speed": output.speed or 1.0}
+
+
+async def check_session(session: Session, context: ApiContext) -> None:
+    """Raises ApiError or an error of the engine. A voice may be named later."""
+    how = _configuration(session)
+    if how.voice is not None:
+        await _request(how, "", context)
+
+
+async def _request(how: Configuration, text: str, context: ApiContext) -> SpeechRequest:
+    """Instructions are first of all for who writes answers, so a voice that follows none is no
+    error here."""
+    try:
+        return await context.request(how, text)
+    except InvalidSetting:
+        plain = how.model_copy(update={"instructions": ""})
+        return await context.request(plain, text)
 
 
 def _kind(name: str) -> type[ClientEvent]:

@@ -219,15 +219,22 @@ async def whole(stream: SpeechStream) -> Pcm:
 
 
 def usage(stream: SpeechStream, end: End) -> dict[str, Any]:
-    """OpenAI's token counts: text tokens in, audio frames out."""
-    text = stream.text_tokens
-    return {"input_tokens": text, "output_tokens": end.frames, "total_tokens": text + end.frames}
+    """OpenAI's token counts: text tokens and frames of a recording in, audio frames out."""
+    text, audio = stream.text_tokens, stream.reference_frames
+    return {
+        "input_tokens": text + audio,
+        "output_tokens": end.frames,
+        "total_tokens": text + audio + end.frames,
+        "input_token_details": {"text_tokens": text, "audio_tokens": audio},
+    }
 
 
 def _usage_headers(counts: dict[str, Any]) -> dict[str, str]:
     """As vllm-omni names them."""
-    names = (*counts.items(), ("input_text_tokens", counts["input_tokens"]))
-    return {f"x-vllm-omni-{name.replace('_', '-')}": str(value) for name, value in names}
+    details = counts["input_token_details"].items()
+    numbers = {name: value for name, value in counts.items() if name.endswith("_tokens")}
+    numbers |= {f"input_{name}": value for name, value in details}
+    return {f"x-vllm-omni-{name.replace('_', '-')}": str(value) for name, value in numbers.items()}
 
 
 def _event(type: str, **fields: Any) -> bytes:

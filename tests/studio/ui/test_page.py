@@ -23,7 +23,7 @@ def test_speak_answers_the_engines_own_samples(told: Any) -> None:
     assert told["file"] == told["expected"]
 
 
-@pytest.mark.parametrize("way", ["no voice", "alloy"])
+@pytest.mark.parametrize("way", ["no voice", "alloy", "alloy:0.5,nova:0.5"])
 def test_a_voice_may_be_left_out_or_be_another_services(told: Any, way: str) -> None:
     assert len(told["others"][way]) > SAMPLE_RATE // 10
 

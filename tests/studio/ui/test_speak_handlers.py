@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import (
+    Blend,
     Clone,
     Design,
     InvalidSetting,
@@ -97,6 +98,22 @@ def test_what_is_heard_and_kept_is_what_the_engine_made(studio: Studio) -> None:
 @pytest.mark.parametrize("voice", ["ryan", "My Own", "Narrator", "ryan(2)+vivian(1)", "", None])
 def test_every_kind_of_voice_speaks(studio: Studio, voice: str | None) -> None:
     assert pressed(studio, voice=voice)[-1]["ended"]["reason"] == "finished"
+
+
+@pytest.mark.parametrize("way", ["alloy:0.5,nova:0.5", "af_bella(2)+am_adam(1)"])
+def test_a_blend_of_other_services_voices_is_that_of_those_they_stand_for(
+    studio: Studio, way: str
+) -> None:
+    names = studio.choices().blend_parts(way)
+    assert not {"alloy", "nova", "af_bella", "am_adam"} & set(names)
+    weights = (2.0, 1.0) if "(" in way else (0.5, 0.5)
+    parts = zip(map(Preset, names), weights, strict=True)
+    voice = Blend(tuple(parts))
+    expected = studio.engine.submit(SpeechRequest(TEXT, voice, seed=3)).collect()
+    told = pressed(studio, voice=way)
+    assert heard(told) == expected.tobytes()
+    take = studio.takes.get(told[-1]["ended"]["take"])
+    assert take.voice == way  # what was typed can be asked for again
 
 
 @pytest.mark.parametrize("voice", ["My Own", "ryan+vivian"])

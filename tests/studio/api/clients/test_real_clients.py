@@ -16,9 +16,10 @@ from tests.studio.api.clients.conftest import run
 SCRIPTS = Path(__file__).parent / "scripts"
 PYTHON = {
     "openai[realtime]==3.57.0": ("openai_voices.py", "openai_realtime.py", "azure_speech.py"),
-    "elevenlabs==2.78.0": ("elevenlabs_speech.py",),
+    "elevenlabs==2.78.0": ("elevenlabs_speech.py", "elevenlabs_contexts.py"),
     "huggingface_hub==2.4.0": ("hf_speech.py",),
     "zaphodvox==2.3.0": ("zaphodvox_speech.py",),
+    "openapi-python-client==0.29.1": ("generated_client.py",),
     "mcp==2.3.0": ("mcp_tools.py",),
     "litellm==1.106.2": ("litellm_speech.py",),
     "livekit-plugins-openai==1.8.9": ("livekit_speech.py",),

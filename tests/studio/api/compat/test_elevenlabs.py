@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -224,3 +225,128 @@ def test_keys_hold_here_too(engine: Engine, library: Library) -> None:
     with client.websocket_connect(INPUT, headers={"xi-api-key": "secret"}) as socket:
         send(socket, "")
         assert hear(socket)[-1]["isFinal"]
+
+
+# multi-stream-input
+
+CONTEXTS = INPUT.replace("/stream-input", "/multi-stream-input")
+
+
+def by_context(told: list[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for each in told:
+        found.setdefault(each["contextId"], []).append(each)
+    return found
+
+
+def hear_all(socket: WebSocketTestSession, *names: str) -> dict[str, list[Any]]:
+    """Messages until each of these contexts has told its last."""
+    told: list[Any] = []
+    left = sorted(names)
+    while left:
+        told.append(socket.receive_json())
+        assert "error" not in told[-1], told[-1]
+        if told[-1]["isFinal"]:
+            left.remove(told[-1]["contextId"])
+    return by_context(told)
+
+
+def test_contexts_speak_at_the_same_time(client: TestClient) -> None:
+    texts = {"a": TEXT, "b": "Then more of it."}
+    with client.websocket_connect(CONTEXTS) as socket:
+        for name in texts:
+            send(socket, " ", context_id=name, voice_settings={"speed": 1.0})
+        for name, text in texts.items():
+            for word in text.split():
+                send(socket, word + " ", context_id=name)
+            send(socket, "", context_id=name, flush=True)
+            socket.send_json({"context_id": name, "close_context": True})
+        told = hear_all(socket, *texts)
+        socket.send_json({"close_socket": True})
+        with pytest.raises(WebSocketDisconnect) as ended:
+            socket.receive_json()
+    assert ended.value.code == 1000
+    for name, text in texts.items():
+        assert sound(told[name]) == speak(
+            client, input=text + " ", voice="vivian", non_streaming_mode=False
+        )
+        assert "".join(told[name][-2]["alignment"]["chars"]) == text + " "
+
+
+def test_an_interrupted_context_leaves_out_what_was_not_flushed(
+    library: Library, slow: Engine
+) -> None:
+    with TestClient(create_api(slow, library)) as client:
+        with client.websocket_connect(CONTEXTS) as socket:
+            send(socket, "First of all. ", context_id="a", flush=True)
+            send(socket, "It goes on. " * 40, context_id="a")
+            while not socket.receive_json()["alignment"]:
+                pass  # until the flushed part is said
+            socket.send_json({"context_id": "a", "close_context": True})
+            send(socket, TEXT, context_id="a", flush=True)  # another of that name
+            socket.send_json({"close_socket": True})
+            told = hear_all(socket, "a", "a")["a"]
+        ends = [place for place, each in enumerate(told) if each["isFinal"]]
+        assert not alignments(told[: ends[0]])  # it was not finished
+        wait_until(lambda: slow.stats().running == 0)
+
+
+def test_flushes_that_come_fast_keep_no_message_waiting(client: TestClient) -> None:
+    """More parts than may wait: they are joined, and the others go on."""
+    words = [f"Part {i} is here. " for i in range(20)]
+    with client.websocket_connect(CONTEXTS) as socket:
+        for word in words:
+            send(socket, word, context_id="a", flush=True)
+        send(socket, TEXT, context_id="b", flush=True)
+        socket.send_json({"close_socket": True})
+        told = hear_all(socket, "a", "b")
+    said = ["".join(each["chars"]) for each in alignments(told["a"])]
+    assert "".join(said) == "".join(words)
+    assert said[0] == words[0]
+
+
+def test_a_text_may_be_kept_without_a_word(client: TestClient) -> None:
+    with client.websocket_connect(CONTEXTS) as socket:
+        for message in ({"text": ""}, {"text": "", "context_id": "x"}, {"flush": True}):
+            socket.send_json(message)
+        socket.send_json({"context_id": "x", "close_context": True})
+        send(socket, TEXT)
+        send(socket, "")
+        socket.send_json({"flush": True})
+        socket.send_json({"close_socket": True})
+        assert sound(hear_all(socket, "default")["default"])
+
+
+@pytest.mark.parametrize(
+    ("messages", "code"),
+    [
+        ([{"text": "Word. ", "context_id": str(i)} for i in range(6)], "max_active_contexts"),
+        ([{"text": 7}], "invalid_value"),
+        ([{"text": "Hi.", "context_id": "x" * 200}], "invalid_value"),
+        ([{"text": "Hi.", "voice_settings": {"speed": 9}}], "invalid_value"),
+        (["{"], "invalid_json"),
+    ],
+)
+def test_contexts_that_cannot_be_end_the_socket(
+    client: TestClient, engine: Engine, messages: list[Any], code: str
+) -> None:
+    with client.websocket_connect(CONTEXTS) as socket:
+        for message in messages:
+            socket.send_text(message if isinstance(message, str) else json.dumps(message))
+        told = socket.receive_json()
+        while "error" not in told:
+            told = socket.receive_json()
+        assert told["error"] == code
+        with suppress(WebSocketDisconnect):
+            while True:
+                socket.receive_json()
+    wait_until(lambda: engine.stats().running == 0)
+
+
+def test_a_client_that_leaves_frees_all_contexts(library: Library, slow: Engine) -> None:
+    with TestClient(create_api(slow, library)) as client:
+        with client.websocket_connect(CONTEXTS) as socket:
+            for name in "abc":
+                send(socket, "It goes on. " * 40, context_id=name, flush=name != "b")
+            socket.receive_json()
+        wait_until(lambda: slow.stats().running == 0)

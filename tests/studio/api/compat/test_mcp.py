@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
 
 from engine import Engine, Library
 from studio.api import ApiSettings, create_api
+from tests.studio.api.conftest import Serve
 from tests.studio.api.routes.test_voices import recording, speak
+from tests.support.serving import wait_until
 
 pytest.importorskip("mcp")
 TEXT = "The morning train was late again."
@@ -57,6 +62,19 @@ def test_it_speaks_and_lists(client: TestClient) -> None:
     listed = call(client, "list_voices")["structuredContent"]
     assert "vivian" in [own["name"] for own in listed["voices"]]
     assert listed["can_clone"]
+
+
+def test_who_leaves_frees_the_slot(slow: Engine, library: Library, serve: Serve) -> None:
+    url = urlsplit(serve(create_api(slow, library, ApiSettings(mcp=True))))
+    arguments = {"text": "It goes on. " * 400, "voice": "vivian"}
+    params = {"name": "speak", "arguments": arguments}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    connection = HTTPConnection(str(url.hostname), url.port, timeout=60)
+    kind = {"content-type": "application/json"}
+    connection.request("POST", "/mcp", json.dumps(body), {**HEADERS, **kind})
+    wait_until(lambda: slow.stats().running == 1)
+    connection.close()
+    wait_until(lambda: slow.stats().running == 0)
 
 
 def test_it_makes_voices(client: TestClient, library: Library) -> None:

@@ -127,10 +127,11 @@ def test_whole_answers_tell_their_usage(client: TestClient) -> None:
     head = client.post("/v1/audio/speech", json={**BODY, "stream": False}).headers
     counts = {
         name: int(head[f"x-vllm-omni-{name}-tokens"])
-        for name in ("input", "output", "total", "input-text")
+        for name in ("input", "output", "total", "input-text", "input-audio")
     }
     assert counts["input"] + counts["output"] == counts["total"]
     assert counts["input"] == counts["input-text"] > 0
+    assert counts["input-audio"] == 0
 
 
 def test_a_batch_has_the_times_of_words_too(client: TestClient) -> None:

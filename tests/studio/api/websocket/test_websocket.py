@@ -27,6 +27,8 @@ from tests.studio.api.websocket.ws_client import (
 )
 from tests.support.serving import wait_until
 
+SENTENCES = ("The morning train was late again.", "She read on.")
+
 
 def whole(client: TestClient, **fields: Any) -> bytes:
     body = {"input": TEXT, "seed": 5, "response_format": "pcm", "non_streaming_mode": False}
@@ -48,6 +50,28 @@ def test_words_that_come_one_by_one_sound_as_the_text_whole(client: TestClient) 
     assert last["finish_reason"] == "finished"
     assert last["sentences"][-1]["end"] == done["end"]
     assert all(sentence["estimated"] for sentence in last["sentences"])
+
+
+@pytest.mark.parametrize("format", ["ulaw", "alaw", "g711_ulaw", "alaw_8000"])
+@pytest.mark.parametrize("split", ["none", "sentence"])
+def test_telephony_is_spoken_as_over_http(client: TestClient, format: str, split: str) -> None:
+    """A byte a sample, 8,000 a second; each part is encoded from a start."""
+    law = "alaw" if "alaw" in format else "ulaw"
+    with client.websocket_connect(PATH) as socket:
+        asked = config(voice="ryan", response_format=format, split_granularity=split)
+        say(socket, asked, *words(TEXT), DONE, *words(TEXT), DONE)
+        (told, audio), again = hear(socket), hear(socket)
+    assert again[1] == audio
+    starts = [each for each in told if each["type"] == "audio.start"]
+    assert {(each["format"], each["sample_rate"]) for each in starts} == {(law, 8000)}
+    dones = [each for each in told if each["type"] == "audio.done"]
+    assert sum(each["total_bytes"] for each in dones) == len(audio)
+    assert len(audio) == pytest.approx(8000 * dones[-1]["end"], abs=16)
+    if split == "none":
+        assert audio == whole(client, voice="ryan", response_format=law)
+    else:
+        how = {"voice": "ryan", "response_format": law, "non_streaming_mode": None}
+        assert audio == b"".join(whole(client, input=each, **how) for each in SENTENCES)
 
 
 def test_what_the_model_leaves_out_is_told_at_the_end(library: Library) -> None:

@@ -90,5 +90,20 @@ async def main() -> None:
         assert events[-1].response.metadata == {"topic": "aside"}, events[-1]
         assert len(audio(events)) > 10_000
 
+    # What a server gives to a page: a short-lived key with a session.
+    output = {"voice": "clara", "format": {"type": "audio/pcmu"}}
+    secret = await client.realtime.client_secrets.create(
+        expires_after={"anchor": "created_at", "seconds": 60},
+        session={"type": "realtime", "audio": {"output": output}},
+    )
+    assert secret.value.startswith("ek_"), secret
+    assert secret.session.audio.output.voice == "clara", secret
+    page = openai.AsyncOpenAI(base_url=f"{sys.argv[1]}/v1", api_key=secret.value)
+    async with page.realtime.connect(model="gpt-realtime") as connection:
+        created = await connection.recv()
+        assert created.session.audio.output.format.type == "audio/pcmu", created
+        await say(connection, TEXT)
+        assert 8_000 < len(audio(await until(connection, "response.done"))) < 80_000
+
 
 asyncio.run(main())

@@ -1,0 +1,175 @@
+"""A text that is spoken while it comes, and what is told of it, for ElevenLabs' WebSockets.
+
+Speech begins with the first words. A flush ends a part: its last words are spoken without waiting
+for more, and then its characters have their times. Knows no messages of clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b64encode
+from collections import deque
+from dataclasses import replace
+from typing import Any, Final
+
+import anyio.to_thread
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from engine import SAMPLE_RATE, SpeechRequest
+from studio.api.api_context import ApiContext
+from studio.api.bodies.schemas import SpeechBody
+from studio.api.compat.alignment import align
+from studio.api.compat.elevenlabs import DEFAULT_FORMAT, SpeechText, VoiceSettings, speech_body
+from studio.api.errors import UNFORESEEN, ApiError, explain
+from studio.api.responses.audio_output import KeptRender
+from studio.api.responses.streaming_response import pieces
+from studio.api.websocket.ws_sender import STALLED, WsOutlet
+from studio.api.websocket.ws_utterance import Flowing, Part
+
+log = logging.getLogger(__name__)
+DONE: Final = 1000
+REFUSED: Final = 1008
+FAILED: Final = 1011
+QUERY: Final = ("model_id", "language_code", "seed", "apply_text_normalization")
+
+
+class ElevenLabsOutlet(WsOutlet):
+    """Errors in ElevenLabs' form. They end the socket, as there."""
+
+    async def refuse(self, error: ApiError) -> None:
+        told = {"message": error.message, "error": error.code, "code": REFUSED}
+        await self.json({**told, "param": error.param})
+
+    async def end(self, error: Exception, code: int) -> None:
+        """Tell why, and close."""
+        if isinstance(error, TimeoutError):
+            return await self.close(STALLED, "nothing was taken for too long")
+        refusal = explain(error)
+        if refusal is UNFORESEEN:
+            log.error("a text over a WebSocket failed", exc_info=error)
+        await self.refuse(refusal)
+        return await self.close(code, refusal.code)
+
+
+class SpokenText:
+    """`told`: fields of every message about it."""
+
+    def __init__(
+        self, socket: WebSocket, context: ApiContext, outlet: ElevenLabsOutlet, **told: str
+    ) -> None:
+        self._socket, self._context, self._outlet, self._told = socket, context, outlet, told
+        self._how: SpeechBody | None = None
+        self._request: SpeechRequest | None = None
+        self._open: Flowing | None = None  # the part that takes text
+        self._parts: deque[Flowing] = deque()  # the first one is spoken
+        self._changed = asyncio.Condition()
+        self._flush_due = False  # of the open part
+        self._complete = False  # all text is there
+
+    @property
+    def speaks_alone(self) -> bool:
+        """Whether it has something to say without more text."""
+        return bool(self._parts) and self._open is None
+
+    async def configure(self, voice: str, settings: VoiceSettings) -> None:
+        """From the next part on. Raises ApiError, ValidationError or an error of the engine."""
+        query = self._socket.query_params
+        fields = {name: query[name] for name in QUERY if query.get(name)}
+        asked = SpeechText.model_validate({"text": "", **fields})
+        asked = asked.model_copy(update={"voice_settings": settings})
+        format = query.get("output_format", "") or DEFAULT_FORMAT
+        self._how = speech_body(voice, asked, format[:64])
+        self._request = await self._context.request(self._how, "")
+
+    async def feed(self, text: str) -> None:
+        """Raises an error of the engine, or ApiError."""
+        if self._open:
+            return await self._open.feed(text)
+        if not text.strip():
+            return None
+        assert self._request  # configured
+        self._context.charge(self._socket)
+        request = replace(self._request, text=text, open_text=True)
+        stream = await self._context.submit(request)
+        self._request = replace(self._request, seed=stream.seed)
+        self._open = Flowing(stream, text)
+        async with self._changed:
+            self._parts.append(self._open)
+            self._changed.notify_all()
+        return None
+
+    def flush(self) -> None:
+        """End the part; while too many of them wait, as soon as one is said."""
+        if self._open and len(self._parts) <= self._context.settings.utterances:
+            self._close()
+        self._flush_due = self._open is not None
+
+    def drop_open(self) -> None:
+        """Leave out what was not flushed."""
+        if self._open and not self._flush_due:
+            self._open.cancel()
+            self._open = None
+
+    async def complete(self) -> None:
+        """No more text comes."""
+        self._close()
+        async with self._changed:
+            self._complete = True
+            self._changed.notify_all()
+
+    async def speak(self) -> None:
+        """Until all of it is said. Raises as the outlet and the engine do."""
+        while await self._next():
+            await self._speak_part(self._parts[0])
+            async with self._changed:
+                self._parts.popleft()
+            if self._flush_due:
+                self.flush()
+
+    def cancel(self) -> None:
+        for part in self._parts:
+            part.cancel()
+
+    def _close(self) -> None:
+        if self._open:
+            self._open.close()
+            self._open = None
+
+    async def _next(self) -> bool:
+        """Whether there is a part to speak; False at the end."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._parts or self._complete)
+        return bool(self._parts)
+
+    async def _speak_part(self, own: Flowing) -> None:
+        assert self._how  # configured
+        how = self._how
+        render, told = KeptRender(how.output), 0
+        watch = self._context.metrics.watch("socket", how.response_format)
+        async for part in own.parts():
+            async with part.stream:
+                try:
+                    async for piece in pieces(part.stream, render):
+                        watch.first()
+                        await self._tell(b64encode(piece).decode(), None)
+                        self._outlet.plays((render.samples - told) / SAMPLE_RATE)
+                        told = render.samples
+                finally:
+                    watch.end(part.stream.end)
+            if part.stream.end and part.stream.end.reason != "cancelled":
+                await self._tell("", await _times(own, part, render, how.speed))
+
+    async def _tell(self, audio: str, times: dict[str, Any] | None) -> None:
+        both = {"normalizedAlignment": times, "alignment": times}
+        await self._outlet.json({"audio": audio, "isFinal": None, **both, **self._told})
+
+
+async def _times(own: Flowing, part: Part, render: KeptRender, speed: float) -> dict[str, Any]:
+    asked = (own.text_of(part), render.heard(), speed)
+    return (await anyio.to_thread.run_sync(align, *asked)).milliseconds()
+
+
+def is_gone(error: Exception) -> bool:
+    """Whether nobody is there to be told of an error."""
+    return isinstance(error, WebSocketDisconnect)
