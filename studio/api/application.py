@@ -65,8 +65,7 @@ def create_api(
     for routes in _ROUTES:
         api.include_router(routes.router)
     if settings.mcp:
-        methods = ["GET", "POST", "DELETE"]
-        api.router.routes.append(Route(PATH, ToolServer(api.state.context), methods=methods))
+        api.router.routes.append(Route(PATH, ToolServer(api.state.context), methods=METHODS))
     for path in ("/v1/openapi.json", "/openapi.json"):
         api.add_api_route(path, _openapi, include_in_schema=False)
     for prefix in ("/v1/", "/openai/", "/v2/voices", "/dev/"):

@@ -23,6 +23,7 @@ from studio.api.bodies.inline_reference import audio_of, is_data_url
 from studio.api.bodies.json_body import parse
 from studio.api.bodies.schemas import Body, DescribedVoice, Language, Name, SpeechBody
 from studio.api.errors import UNFORESEEN, ApiError, explain
+from studio.api.methods import refuse_method
 from studio.api.responses.audio_output import render
 from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.encoding import MEDIA_TYPES
@@ -163,7 +164,9 @@ class ToolServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        body = await request.body() if request.method == "POST" else b""
+        if request.method != "POST":  # a stream of events would never have any, and stay
+            raise refuse_method(request.method, PATH, ["POST"])
+        body = await request.body()
         if body:
             parse(body)  # within the limits of every JSON here
         manager = await self._started()

@@ -64,6 +64,14 @@ def test_it_speaks_and_lists(client: TestClient) -> None:
     assert listed["can_clone"]
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "PUT"])
+def test_only_posts_are_answered(client: TestClient, method: str) -> None:
+    """A stream of events would stay open for nothing, one for each who asks."""
+    answer = client.request(method, "/mcp", headers=HEADERS)
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "POST"
+
+
 def test_who_leaves_frees_the_slot(slow: Engine, library: Library, serve: Serve) -> None:
     url = urlsplit(serve(create_api(slow, library, ApiSettings(mcp=True))))
     arguments = {"text": "It goes on. " * 400, "voice": "vivian"}
