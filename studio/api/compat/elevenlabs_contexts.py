@@ -32,7 +32,7 @@ from studio.api.websocket.ws_inbox import WsInbox, run_together
 
 router = APIRouter(tags=["elevenlabs"])
 MOST_OPEN: Final = 5  # contexts of a socket, as there
-MOST: Final = 20  # with those that are closed and still say what was flushed
+MOST: Final = 10  # with those that are closed and still say what was flushed
 UNNAMED: Final = "default"
 
 

@@ -62,7 +62,7 @@ class SpokenText:
         self._how: SpeechBody | None = None
         self._request: SpeechRequest | None = None
         self._open: Flowing | None = None  # the part that takes text
-        self._parts: deque[Flowing] = deque()  # the first one is spoken
+        self._parts: deque[tuple[Flowing, SpeechBody]] = deque()  # the first one is spoken
         self._changed = asyncio.Condition()
         self._flush_due = False  # of the open part
         self._complete = False  # all text is there
@@ -89,13 +89,14 @@ class SpokenText:
         if not text.strip():
             return None
         assert self._request  # configured
+        assert self._how
         self._context.charge(self._socket)
         request = replace(self._request, text=text, open_text=True)
         stream = await self._context.submit(request)
         self._request = replace(self._request, seed=stream.seed)
         self._open = Flowing(stream, text)
         async with self._changed:
-            self._parts.append(self._open)
+            self._parts.append((self._open, self._how))
             self._changed.notify_all()
         return None
 
@@ -121,14 +122,14 @@ class SpokenText:
     async def speak(self) -> None:
         """Until all of it is said. Raises as the outlet and the engine do."""
         while await self._next():
-            await self._speak_part(self._parts[0])
+            await self._speak_part(*self._parts[0])
             async with self._changed:
                 self._parts.popleft()
             if self._flush_due:
                 self.flush()
 
     def cancel(self) -> None:
-        for part in self._parts:
+        for part, _ in self._parts:
             part.cancel()
 
     def _close(self) -> None:
@@ -142,9 +143,7 @@ class SpokenText:
             await self._changed.wait_for(lambda: self._parts or self._complete)
         return bool(self._parts)
 
-    async def _speak_part(self, own: Flowing) -> None:
-        assert self._how  # configured
-        how = self._how
+    async def _speak_part(self, own: Flowing, how: SpeechBody) -> None:
         render, told = KeptRender(how.output), 0
         watch = self._context.metrics.watch("socket", how.response_format)
         async for part in own.parts():
