@@ -128,7 +128,7 @@ def main() -> None:
     judge = Judge()
     errors: dict[str, list[float]] = {"joined: studio": [], "joined: judge": [], "sentences": []}
     unheard = 0
-    with open_engine(asked.model) as engine:
+    with open_engine([asked.model]) as engine:
         for voice in asked.voices.split(","):
             speaker = Speaker(engine, voice)
             for seed, text in enumerate(sentences(judge, asked.texts), 1):

@@ -22,6 +22,7 @@ PYTHON = {
     "openapi-python-client==0.29.1": ("generated_client.py",),
     "mcp==2.3.0": ("mcp_tools.py",),
     "litellm==1.106.2": ("litellm_speech.py",),
+    "livekit-plugins-elevenlabs==1.8.9": ("livekit_contexts.py",),
     "livekit-plugins-openai==1.8.9": ("livekit_speech.py",),
     "pipecat-ai[openai]==1.14.0": ("pipecat_speech.py",),
 }
