@@ -42,8 +42,10 @@ class Progress(Protocol):
     estimate: float
 
     token_count: int
-    reference_frames: int
     notices: tuple[Message, ...]
+
+    @property
+    def reference_frames(self) -> int: ...
 
 
 class TextEntry(Protocol):
