@@ -56,6 +56,7 @@ _RULES = (
     ),
     (re.compile(r"(?<![\d/])(?:1/2|1/4|3/4|2/3)(?![\d/])"), lambda m: f" {_FRACTIONS[m[0]]} "),
     (re.compile(r"(?<=\d),(?=\d{3})"), lambda m: ""),
+    (re.compile(r"([$£€])(\d[\d.]*) to (?=\1\d)"), lambda m: f"{m[2]} to "),
     (
         re.compile(r"([$£€¥])\s?(\d+)(?:\.(\d\d)(?!\d))?(\.\d+)?(\s(?:thousand|[mbt]r?illion))?"),
         lambda m: _money(*m.groups()),
@@ -63,7 +64,10 @@ _RULES = (
     (re.compile(r"(?<=\d):00\b"), lambda m: " oclock "),
     (re.compile(r"(\d+)(?:st|nd|rd|th)\b"), lambda m: f" {m[1]} nth "),
     (re.compile(r"(\d+)'?s\b"), lambda m: f" {m[1]} s "),
+    (re.compile(r"\d+(?:\.\d+){3}"), lambda m: m[0].replace(".", " dot ")),  # an address
     (re.compile(r"(?<=\d)\.(?=\d)"), lambda m: " point "),
+    (re.compile(r"\bdouble (\w+)"), lambda m: f"{m[1]} {m[1]}"),  # "double oh seven"
+    (re.compile(r"\b([a-z])2\1\b"), lambda m: f"{m[1]} to {m[1]}"),  # "B2B"
     (re.compile(r"\b(?:[a-z]\.){2,}"), lambda m: f"{m[0].replace('.', '')} "),
     (re.compile(r"(?<=[a-z])\.(?=[a-z])"), lambda m: " dot "),
     (re.compile(r"(?<=[a-z])/(?=[a-z])"), lambda m: " slash "),

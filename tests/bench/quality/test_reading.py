@@ -21,6 +21,11 @@ from bench.quality.reading.comparison import canonical, differences, misheard
         ("the F B I called", "The FBI called."),
         ("Louis the fourteenth built", "Louis XIV built"),
         ("a rabbit-hole", "a rabbit hole"),
+        ("fifty to eighty dollars", "$50 to $80"),
+        ("one nine two dot one six eight dot zero dot one", "192.168.0.1"),
+        ("two point zero point one", "2.0.1"),
+        ("double oh seven", "007"),
+        ("A B to B firm", "A B2B firm"),
     ],
 )
 def test_both_ways_of_writing_a_thing_are_one(spoken: str, transcript: str) -> None:
