@@ -23,6 +23,7 @@ from studio.cli.console import Console
 from studio.layout import COMMAND, PREFIX
 
 if TYPE_CHECKING:
+    from engine import BootedProcess
     from studio.cli.app_context import AppContext
     from studio.cli.remote import Server as RemoteServer
     from studio.cli.say_options import SayOptions
@@ -100,8 +101,7 @@ def serve(
 ) -> None:
     """Serve the studio as a web page, and the API beside it (docs/api.md)."""
     with plainly():
-        from studio.cli.app_context import AppContext
-        from studio.cli.serve import serve_lent, serve_studio
+        from studio.cli.own_process import process_ahead
         from studio.server import hf_space
 
         api = _given(
@@ -126,24 +126,34 @@ def serve(
         )
         _quiet_gradio()
         _calm_torch()
-        context = AppContext(settings, console)
         if settings.cluster.replicas:
-            serve_cluster(context)
+            serve_cluster(settings)
         elif hf_space.is_zero(os.environ):
-            serve_lent(context)
+            from studio.cli.serve import serve_lent
+
+            serve_lent(_context(settings))
         else:
-            serve_studio(context)
+            with process_ahead(settings) as booted:
+                from studio.cli.serve import serve_studio
+
+                serve_studio(_context(settings), booted)
 
 
-def serve_cluster(context: AppContext) -> None:
+def serve_cluster(settings: StudioSettings) -> None:
     from engine import InvalidSetting
     from studio import cluster
 
-    if context.settings.wyoming:
+    if settings.wyoming:
         raise InvalidSetting("Wyoming is served by one process: leave out --wyoming or --replicas.")
 
-    os.environ.update(cluster.ray_environment(context.settings.cluster, os.environ))
-    cluster.serve(context)
+    os.environ.update(cluster.ray_environment(settings.cluster, os.environ))
+    cluster.serve(_context(settings))
+
+
+def _context(settings: StudioSettings) -> AppContext:
+    from studio.cli.app_context import AppContext
+
+    return AppContext(settings, console)
 
 
 def speech_application(arguments: dict[str, Any]) -> Any:
@@ -223,9 +233,6 @@ def say(
 ) -> None:
     """Speak a text to a file, or to the loudspeaker."""
     with plainly():
-        from studio.cli.console import read_words
-        from studio.cli.say_options import SayOptions
-
         settings = read_settings(
             model=model,
             device=device,
@@ -239,9 +246,7 @@ def say(
         if settings.server:
             _refuse_local(model=model, device=device, dtype=dtype, weights=weights, profile=profile)
         text = _text(text, text_option)
-        options = SayOptions(
-            text="" if text == "-" else text,
-            words=read_words() if text == "-" else None,
+        given: dict[str, Any] = dict(
             voice=voice,
             instruct=instruct,
             reference=reference,
@@ -258,7 +263,19 @@ def say(
             out=out,
             play=play,
         )
-        _report((say_there if settings.server else say_here)(options, settings), options)
+        if settings.server:
+            say_there(_options(text, given), settings)
+        else:
+            say_here(text, given, settings)
+
+
+def _options(text: str, given: dict[str, Any]) -> SayOptions:
+    from studio.cli.console import read_words
+    from studio.cli.say_options import SayOptions
+
+    if text == "-":
+        return SayOptions(text="", words=read_words(), **given)
+    return SayOptions(text=text, words=None, **given)
 
 
 def _report(take: Take, options: SayOptions) -> None:
@@ -270,30 +287,38 @@ def _report(take: Take, options: SayOptions) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def say_here(options: SayOptions, settings: StudioSettings) -> Take:
-    from studio.cli.app_context import AppContext
+def say_here(text: str, given: dict[str, Any], settings: StudioSettings) -> None:
+    """In a process that is started before the options are looked at, which takes as long."""
+    from studio.cli.own_process import process_ahead
+
+    _calm_torch()
+    with process_ahead(settings) as booted:
+        options = _options(text, given)
+        _report(_say_here(options, settings, booted), options)
+
+
+def _say_here(options: SayOptions, settings: StudioSettings, booted: BootedProcess | None) -> Take:
     from studio.cli.local_speech import LocalSynthesis, check, check_language, record
     from studio.cli.speech_output import check_loudspeaker, speak
     from studio.voices.voice_catalog import Choices
 
-    _calm_torch()
-    context = AppContext(settings, console)
+    context = _context(settings)
     able = context.capabilities()
     check(options, Choices(able, context.library()))
     check_language(options.language, able.values())
     recording = record(options.reference, console) if options.reference else None
     check_loudspeaker(options)
-    with context.engine() as engine:
+    with context.engine(booted) as engine:
         here = LocalSynthesis(engine, context.library(), console)
         return speak(options, here.open(options, recording), console)
 
 
-def say_there(options: SayOptions, settings: StudioSettings) -> Take:
+def say_there(options: SayOptions, settings: StudioSettings) -> None:
     from studio.cli.say_options import check_options
     from studio.cli.speech_output import speak
 
     check_options(options)
-    return speak(options, _server(settings).open(options), console)
+    _report(speak(options, _server(settings).open(options), console), options)
 
 
 @cli.command()

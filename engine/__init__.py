@@ -52,18 +52,19 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         UnknownLanguage,
         UnknownVoice,
     )
+    from engine.machine import may_have_gpu
     from engine.messages import Message
     from engine.open import (
         MINI,
         add_model,
         exchange,
-        may_have_gpu,
         open_cluster,
         open_engine,
         open_process,
         open_zerogpu,
         read_capabilities,
     )
+    from engine.remote.boot import BootedProcess, boot_ahead
     from engine.remote.protocol import Refused
     from engine.remote.remote_engine import RemoteEngine
     from engine.remote.replica import Parts, Replica
@@ -128,6 +129,7 @@ __all__ = [
     "SYLLABIC",
     "AdmissionHook",
     "Blend",
+    "BootedProcess",
     "Busy",
     "Capabilities",
     "CheckpointError",
@@ -192,6 +194,7 @@ __all__ = [
     "Waveform",
     "add_model",
     "atomic_replace",
+    "boot_ahead",
     "check_strength",
     "check_target",
     "checked",

@@ -5,7 +5,6 @@ The only module on the host side that imports torch.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting, OtherCodec, TimbreError
 from engine.messages import Message
+from engine.remote.boot import BootedProcess
 from engine.remote.process import process_engine
 from engine.remote.remote_engine import RemoteEngine
 from engine.remote.replicas import ReplicaPool, Replicas
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 MINI = Path(__file__).parents[1] / "presets" / "mini"  # Timbre Mini, the embedded model
 WEIGHTS = ("auto", "full", "8bit", "4bit")
-DEVICES = Path("/dev")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -93,15 +92,16 @@ def open_process(
     weights: str = "auto",
     cache: str | Path | None = None,
     beside: bool = False,
+    booted: BootedProcess | None = None,
     **changes: Any,
 ) -> RemoteEngine:
     """The engine of `open_engine` in a process of its own, so that this one needs no torch, unless
-    a model is added or replaced.
+    a model is added or replaced. `booted`: a process that was started for it already.
     """
     named = tuple(map(str, models))
     how: dict[str, Any] = {"device": device, "dtype": dtype, "profile": profile, "weights": weights}
     how |= {"cache": cache, "beside": beside, **changes}
-    return process_engine(partial(_open_here, named, how))
+    return process_engine(partial(_open_here, named, how), booted=booted)
 
 
 def _open_here(
@@ -109,12 +109,6 @@ def _open_here(
 ) -> Engine:
     """Open the models, or these checkpoints if there are any."""
     return open_engine([each.folder for each in checkpoints.values()] or models, **how)
-
-
-def may_have_gpu() -> bool:
-    """Whether this machine may have a GPU, told without torch by the files of its drivers."""
-    files = ("nvidia*", "nvhost*", "nvmap", "dxg", "kfd")
-    return sys.platform != "linux" or any(any(DEVICES.glob(each)) for each in files)
 
 
 def open_zerogpu(

@@ -10,15 +10,14 @@ import gc
 import logging
 import os
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import count
 from threading import Event, Lock, Thread
 from typing import Any, TypeAlias
@@ -28,6 +27,7 @@ from engine.engine import Engine
 from engine.errors import EngineClosed, EngineError, TimbreError
 from engine.messages import Message
 from engine.plan import Checkpoint
+from engine.remote.boot import BootedProcess
 from engine.remote.channel import Channel
 from engine.remote.protocol import Part, Taken, as_timbre_error
 from engine.remote.remote_engine import RemoteEngine, Transport
@@ -54,21 +54,22 @@ MOST_LOADING = 3600  # looks until it is loaded, a download included
 STOP_SECONDS = 15.0  # for the last step when the engine closes
 STATS_SECONDS = 2.0  # after which the last ones are told again
 
-# Python's path is this process's, so that both run the same files.
-BOOT = "import sys; sys.path[:] = {path!r}; from {package}.process import main; main({fd})"
-
 Make: TypeAlias = Callable[[Mapping[str, Checkpoint]], Engine]
 
 log = logging.getLogger("timbre")
 
 
-def process_engine(make: Make, clock: Callable[[], float] = time.monotonic) -> RemoteEngine:
+def process_engine(
+    make: Make,
+    clock: Callable[[], float] = time.monotonic,
+    booted: BootedProcess | None = None,
+) -> RemoteEngine:
     """`make` runs in the new process: with no checkpoints at first, and with those that were there
-    when it is started again. It is pickled by its name.
+    when it is started again. It is pickled by its name. `booted`: a process that waits for it.
 
     Raises what `make` raises, if it is a TimbreError.
     """
-    process = EngineProcess(make)
+    process = EngineProcess(make, booted)
     return RemoteEngine(process.checkpoints, process.settings, process, clock)
 
 
@@ -88,9 +89,9 @@ class EngineProcess(Transport):
     settings: EngineSettings
     checkpoints: Mapping[str, Checkpoint]  # as it was opened
 
-    def __init__(self, make: Make) -> None:
+    def __init__(self, make: Make, booted: BootedProcess | None = None) -> None:
         return_large_blocks()
-        self._make = make
+        self._make, self._booted = make, booted
         self._report = Report()
         self._calls: dict[int, Future[Any]] = {}
         self._numbers, self._lock = count(1), Lock()
@@ -200,16 +201,12 @@ class EngineProcess(Transport):
         """Start it and wait until it is loaded; what it calls afterwards."""
         self._loading, self._failure = True, None
         served = self.near.checkpoints() if hasattr(self, "near") else {}
-        here, there = socket.socketpair()
-        with there:
-            boot = BOOT.format(path=sys.path, package=__package__, fd=there.fileno())
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", boot], stdin=subprocess.DEVNULL, pass_fds=[there.fileno()]
-            )
+        booted, self._booted = self._booted or BootedProcess(), None
+        self._process = booted.process
         watch = Thread(target=self._watch, args=(self._process,), name="timbre-heartbeat")
         watch.daemon = True
         watch.start()
-        channel = Channel(here.detach())
+        channel = Channel(booted.take())
         channel.post(ProcessHost.open, self._make, served)
         self._channel, calls = channel, self._received(channel)
         for _ in calls:
@@ -314,9 +311,14 @@ class ProcessHost:
         self._open: dict[int, tuple[Sequence, Outbox]] = {}
         self._left = Event()
 
-    def run(self) -> None:
-        """Until the other side is gone, which hears all the while that this process runs."""
+    def run(self, first: str = "") -> None:
+        """Until the other side is gone, which hears all the while that this process runs.
+
+        `first`: a module that is imported before anything is heard.
+        """
         Thread(target=self._report, name="timbre-report", daemon=True).start()
+        if first:
+            import_module(first)
         for _ in self.channel.receive(self):
             if self._left.is_set():
                 break
@@ -332,6 +334,7 @@ class ProcessHost:
             self.channel.post(EngineProcess.failed, as_timbre_error(error))
             self.leave()
         else:
+            gc.enable()
             gc.collect()
             gc.freeze()  # what is loaded stays; a full collection would hold up a step
             self.channel.post(EngineProcess.opened, self.engine.settings, self.engine.checkpoints())
@@ -405,9 +408,10 @@ class ProcessHost:
         return Report(engine.alive, engine.ended, engine.admission, taken)
 
 
-def main(handle: int) -> None:
-    """The life of the process; `handle` is its end of the socket."""
+def main(handle: int, first: str = "") -> None:
+    """The life of the process; `handle` is its end of the socket, `first` as in `run`."""
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    ProcessHost(Channel(handle)).run()
+    gc.disable()  # while it is loaded: what is imported stays
+    ProcessHost(Channel(handle)).run(first)
     os._exit(0)  # a call that still runs, or a step that never returns, does not hold it up

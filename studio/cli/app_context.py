@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 from engine import (
     MINI,
+    BootedProcess,
     Capabilities,
     CheckpointError,
-    InvalidSetting,
     Library,
     Postprocess,
     SpeechEngine,
-    may_have_gpu,
     open_engine,
     open_process,
     read_capabilities,
@@ -33,11 +32,11 @@ class AppContext:
     settings: StudioSettings
     tell: Reporter
 
-    def engine(self, serving: bool = False) -> SpeechEngine:
-        """An engine with the models loaded; for a server perhaps in a process of its own."""
+    def engine(self, booted: BootedProcess | None = None) -> SpeechEngine:
+        """An engine with the models loaded; in the process that waits for it, if there is one."""
         settings, models, finish = self.settings, self.models(), self.finish()
         self.tell.line(f"Loading {', '.join(models)} …")
-        open_ = open_process if serving and self.own_process() else open_engine
+        open_ = partial(open_process, booted=booted) if booted else open_engine
         engine = open_(
             models,
             settings.device,
@@ -60,17 +59,6 @@ class AppContext:
             with open_engine([model], "cpu", weights=settings.weights, cache=folder):
                 seconds = perf_counter() - begun
             self.tell.line(f"{model}: ready in {folder} after {seconds:.0f} s.")
-
-    def own_process(self) -> bool:
-        process, device = self.settings.process, self.settings.device
-        if process == "auto":
-            on_cpu = device == "cpu" or (device == "auto" and not may_have_gpu())
-            return on_cpu and sys.platform == "linux"
-        if process == "own" and sys.platform == "win32":  # which hands no socket to a child
-            raise InvalidSetting(
-                "An engine has no process of its own on Windows. Leave TIMBRE_PROCESS out."
-            )
-        return process == "own"
 
     def finish(self) -> Postprocess | None:
         """The postprocessing of all audio: the watermark, if enabled. Raises InvalidSetting."""

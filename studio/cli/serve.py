@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from engine import InvalidSetting, SpeechEngine, open_zerogpu
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp
 
+    from engine import BootedProcess
     from studio.api.rates import Rates
     from studio.context import Studio
 
@@ -46,8 +48,8 @@ def _is_open_to_all(settings: StudioSettings) -> bool:
     return settings.host not in LOOPBACK and not settings.api.keys and not settings.guests
 
 
-def serve_studio(context: AppContext) -> None:
-    """Serve until Ctrl-C."""
+def serve_studio(context: AppContext, booted: BootedProcess | None = None) -> None:
+    """Serve until Ctrl-C. `booted`: a process that waits for the engine."""
     from studio.imports.import_process import close_imports
     from studio.retention import Retention
     from studio.server import serving
@@ -58,11 +60,12 @@ def serve_studio(context: AppContext) -> None:
         check_page()
     if settings.api.mcp:
         check_tools()
+    _import_beside(settings.page)
     with (
         serving.listen(settings.host, settings.port) as address,
         wyoming_socket(settings) as wyoming,
         data_lock(settings.data),
-        context.engine(serving=True) as engine,
+        context.engine(booted) as engine,
     ):
         studio = stores_of(context, engine)
         application = build_application(context, engine, studio if settings.page else None)
@@ -81,6 +84,23 @@ def serve_studio(context: AppContext) -> None:
             )
         finally:
             close_imports()
+
+
+def _import_beside(page: bool) -> None:
+    """Import what answers requests while the engine is loaded, for the most part elsewhere.
+
+    What fails here fails once more, and is told, where it is needed.
+    """
+
+    def load() -> None:
+        with suppress(Exception):
+            from studio.api import create_api  # noqa: F401
+            from studio.server import public_server  # noqa: F401
+
+            if page:
+                from studio.ui.page import mount_page  # noqa: F401
+
+    Thread(target=load, name="timbre-imports", daemon=True).start()
 
 
 def wyoming_socket(settings: StudioSettings) -> AbstractContextManager[socket | None]:

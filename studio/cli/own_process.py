@@ -1,0 +1,42 @@
+"""Whether an engine runs in a process of its own, and that process before it is told anything.
+
+Imports little: the process begins while this one still reads what a command needs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from engine import InvalidSetting, boot_ahead, may_have_gpu
+from studio.settings import StudioSettings
+
+if TYPE_CHECKING:
+    from engine import BootedProcess
+
+
+def own_process(settings: StudioSettings) -> bool:
+    """Raises InvalidSetting where it is asked for and cannot be."""
+    if settings.process == "own" and sys.platform == "win32":  # which hands no socket to a child
+        raise InvalidSetting(
+            "An engine has no process of its own on Windows. Leave TIMBRE_PROCESS out."
+        )
+    if settings.process == "auto":
+        return sys.platform == "linux" and _on_cpu(settings)
+    return settings.process == "own"
+
+
+@contextmanager
+def process_ahead(settings: StudioSettings) -> Iterator[BootedProcess | None]:
+    """The engine's process, if it has one; it ends unless an engine was opened in it."""
+    if own_process(settings):
+        with boot_ahead(_on_cpu(settings)) as booted:
+            yield booted
+    else:
+        yield None
+
+
+def _on_cpu(settings: StudioSettings) -> bool:
+    return settings.device == "cpu" or (settings.device == "auto" and not may_have_gpu())
