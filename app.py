@@ -16,11 +16,18 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from studio.cli.interrupts import end_at_once, raised
+
+if __name__ == "__main__":
+    end_at_once()  # what is imported below takes a moment
+
 import typer
 
 from studio import VERSION
 from studio.cli.console import Console
+from studio.cli.early_process import early_process
 from studio.layout import COMMAND, PREFIX
+from studio.server.process.gc_freeze import collect_rarely
 
 if TYPE_CHECKING:
     from engine import BootedProcess
@@ -33,7 +40,7 @@ if TYPE_CHECKING:
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
 
 Models = Annotated[
-    list[str] | None, typer.Option("--model", help="A folder or a hub id. May be repeated.")
+    list[str] | None, typer.Option("--model", "-m", help="A folder or a hub id. May be repeated.")
 ]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1, mps, xpu")]
 Dtype = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
@@ -72,8 +79,9 @@ def timbre(
 
 @cli.command()
 def serve(
+    command: typer.Context,
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(min=1, max=65535)] = None,
+    port: Annotated[int | None, typer.Option("--port", "-p", min=1, max=65535)] = None,
     model: Models = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -133,7 +141,7 @@ def serve(
 
             serve_lent(_context(settings))
         else:
-            with process_ahead(settings) as booted:
+            with process_ahead(settings, command.obj) as booted:
                 from studio.cli.serve import serve_studio
 
                 serve_studio(_context(settings), booted)
@@ -189,11 +197,12 @@ def _calm_torch() -> None:
 
 @cli.command()
 def say(
+    command: typer.Context,
     text: Annotated[
         str, typer.Argument(help="The text; - reads standard input as it arrives.")
     ] = "",
     text_option: Annotated[str, typer.Option("--text", help="The same as TEXT.")] = "",
-    voice: Annotated[str, typer.Option(help="A speaker or a saved voice.")] = "",
+    voice: Annotated[str, typer.Option("--voice", "-v", help="A speaker or a saved voice.")] = "",
     instruct: Annotated[str, typer.Option(help="How to speak, in words.")] = "",
     reference: Annotated[Path | None, typer.Option(help="A recording to clone.")] = None,
     transcript: Annotated[str, typer.Option(help="What is said in the recording.")] = "",
@@ -203,7 +212,7 @@ def say(
     blend: Annotated[str, typer.Option(help="Voices and weights: robert:0.7,clara:0.3")] = "",
     spherical: Annotated[bool, typer.Option("--spherical", help="Blend along the sphere.")] = False,
     mood: Annotated[str, typer.Option(help="A mood and its strength: brighter:0.5")] = "",
-    language: Annotated[str, typer.Option()] = "auto",
+    language: Annotated[str, typer.Option("--language", "-l")] = "auto",
     seed: Annotated[
         int | None, typer.Option(min=0, help="The same seed gives the same audio.")
     ] = None,
@@ -219,7 +228,13 @@ def say(
     ] = True,
     max_frames: Annotated[int | None, typer.Option(min=1, help="80 ms each.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A .wav, .flac, .mp3 or .ogg file; - is standard output.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "--output",
+            "-o",
+            help="A .wav, .flac, .mp3 or .ogg file; - is standard output.",
+        ),
     ] = None,
     play: Annotated[bool, typer.Option("--play", help="Play while generating.")] = False,
     model: Models = None,
@@ -266,7 +281,7 @@ def say(
         if settings.server:
             say_there(_options(text, given), settings)
         else:
-            say_here(text, given, settings)
+            say_here(text, given, settings, command.obj)
 
 
 def _options(text: str, given: dict[str, Any]) -> SayOptions:
@@ -287,12 +302,14 @@ def _report(take: Take, options: SayOptions) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def say_here(text: str, given: dict[str, Any], settings: StudioSettings) -> None:
-    """In a process that is started before the options are looked at, which takes as long."""
+def say_here(
+    text: str, given: dict[str, Any], settings: StudioSettings, early: BootedProcess | None
+) -> None:
+    """On an engine whose process, if it has one, starts while the options are looked at."""
     from studio.cli.own_process import process_ahead
 
     _calm_torch()
-    with process_ahead(settings) as booted:
+    with process_ahead(settings, early) as booted:
         options = _options(text, given)
         _report(_say_here(options, settings, booted), options)
 
@@ -547,7 +564,8 @@ def _voices(settings: StudioSettings) -> Iterator[str]:
 def plainly() -> Iterator[None]:
     """Errors as one line and an exit code; a traceback only with TIMBRE_DEBUG."""
     try:
-        yield
+        with raised():
+            yield
     except KeyboardInterrupt:
         console.line("Stopped.")
         raise typer.Exit(INTERRUPTED) from None
@@ -591,10 +609,16 @@ def main() -> None:
     arguments = sys.argv[1:]
     own = ("-h", "--help", "--version", "--install-completion", "--show-completion")
     asked = arguments and (arguments[0] in own or not arguments[0].startswith("-"))
+    if not asked:
+        arguments.insert(0, "serve")
+    _calm_torch()
+    collect_rarely()
     try:
-        cli(arguments if asked else ["serve", *arguments])
-    except KeyboardInterrupt:  # while modules are imported
-        sys.exit(INTERRUPTED)
+        with early_process(arguments, os.environ) as booted:
+            cli(arguments, obj=booted)
+    except OSError as error:  # of a help that nobody can read
+        console.line(f"error: {_explain(error)}")
+        sys.exit(FAULT)
 
 
 if __name__ == "__main__":

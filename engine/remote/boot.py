@@ -29,9 +29,7 @@ class BootedProcess:
     def __init__(self, first: str = "") -> None:
         here, there = socket.socketpair()
         with there:
-            boot = BOOT.format(
-                path=sys.path, package=__package__, handle=there.fileno(), first=first
-            )
+            boot = BOOT.format(path=sys.path, package=__package__, fd=there.fileno(), first=first)
             with _no_interrupts():
                 self.process = subprocess.Popen(
                     [sys.executable, "-c", boot],

@@ -319,6 +319,7 @@ class ProcessHost:
         Thread(target=self._report, name="timbre-report", daemon=True).start()
         if first:
             import_module(first)
+            gc.freeze()  # what was imported need not be looked at when the engine is loaded
         for _ in self.channel.receive(self):
             if self._left.is_set():
                 break

@@ -29,13 +29,20 @@ def own_process(settings: StudioSettings) -> bool:
 
 
 @contextmanager
-def process_ahead(settings: StudioSettings) -> Iterator[BootedProcess | None]:
-    """The engine's process, if it has one; it ends unless an engine was opened in it."""
-    if own_process(settings):
+def process_ahead(
+    settings: StudioSettings, early: BootedProcess | None = None
+) -> Iterator[BootedProcess | None]:
+    """The engine's process, if it has one; it ends unless an engine was opened in it.
+
+    `early`: one that was begun for an engine on a CPU.
+    """
+    if not own_process(settings):
+        yield None
+    elif early and _on_cpu(settings):
+        yield early
+    else:
         with boot_ahead(_on_cpu(settings)) as booted:
             yield booted
-    else:
-        yield None
 
 
 def _on_cpu(settings: StudioSettings) -> bool:

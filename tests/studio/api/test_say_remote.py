@@ -77,6 +77,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     checkpoint = fake_capabilities()
     monkeypatch.setattr(app_context, "open_engine", opened)
+    monkeypatch.setenv("TIMBRE_PROCESS", "shared")
     monkeypatch.setattr(app_context, "read_capabilities", lambda models: {"fake": checkpoint})
 
 

@@ -30,13 +30,15 @@ def test_a_long_text_is_read_from_a_pipe_that_is_full_before_the_model_is_loaded
     assert soundfile.info(out).duration == pytest.approx(2.4)
 
 
-def test_sound_goes_to_a_pipe_and_news_to_the_terminal() -> None:
+def test_sound_goes_to_a_pipe_and_news_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = say("Seven birds sat there.", "--out", "-")
     assert ran.returncode == 0, ran.stderr.decode()
     assert b"seed 1" in ran.stderr
     sound, rate = soundfile.read(io.BytesIO(ran.stdout))
     assert rate == 24_000
     assert len(sound) > rate
+    monkeypatch.setenv("TIMBRE_PROCESS", "shared")
+    assert say("Seven birds sat there.", "--out", "-").stdout == ran.stdout, "wherever it is made"
 
 
 def test_a_reader_that_leaves_ends_the_speech() -> None:

@@ -41,8 +41,8 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
         return FakeEngine()
 
     monkeypatch.setattr(serving, "serve", serve)
-    for opens in ("open_engine", "open_process"):
-        monkeypatch.setattr(app_context, opens, opened)
+    monkeypatch.setattr(app_context, "open_engine", opened)
+    monkeypatch.setenv("TIMBRE_PROCESS", "shared")
     monkeypatch.setenv("TIMBRE_DATA", str(tmp_path))
     monkeypatch.setenv("TIMBRE_MODEL", "fake")
     return answers

@@ -141,6 +141,7 @@ def test_the_setting_reaches_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_pat
         mark = staticmethod(turned)
 
     monkeypatch.setattr(app_context, "open_engine", opened)
+    monkeypatch.setenv("TIMBRE_PROCESS", "shared")
     monkeypatch.setattr("studio.watermark.open_watermark", Mark)
     line = ["say", TEXT, "--model", str(GOLDEN), "--seed", "7", "--out"]
     for setting in ("0", "1"):
@@ -172,6 +173,7 @@ def test_start_says_what_is_missing(
         raise AssertionError("nothing is loaded before")
 
     monkeypatch.setattr(app_context, "open_engine", opened)
+    monkeypatch.setenv("TIMBRE_PROCESS", "shared")
     monkeypatch.setenv("TIMBRE_WATERMARK", "true")
     here = ["--model", str(GOLDEN), "--data", str(tmp_path)]
     own = ["--port", "1"] if line == ["serve"] else ["--out", str(tmp_path / "a.wav")]
