@@ -1,25 +1,26 @@
 """The command line and composition root; alone in reading arguments and the environment.
 
 `python app.py`, or `timbre` where it is installed, serves the studio; `say`, `train`, `voices`,
-`info`, `pack`, `check` and `settings` are commands. A command imports what it needs when it is run.
+`info`, `pack`, `bench`, `check` and `settings` are commands. A command imports what it needs when
+it is run.
 Arguments win over the environment, and both over the defaults of `studio/settings.py`.
 """
 
 from __future__ import annotations
+
+from studio.cli.interrupts import end_at_once, raised  # isort: split
+
+if __name__ == "__main__":
+    end_at_once()  # what is imported below takes a moment
 
 import errno
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from studio.cli.interrupts import end_at_once, raised
-
-if __name__ == "__main__":
-    end_at_once()  # what is imported below takes a moment
 
 import typer
 
@@ -380,6 +381,45 @@ def pack(
         from studio.cli.app_context import AppContext
 
         AppContext(settings, console).pack()
+
+
+@cli.command()
+def bench(
+    card: Annotated[
+        bool, typer.Option("--card", help="As lines to send in (docs/results-from-users.md).")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "--output", "-o", help="A file for it, as JSON.")
+    ] = None,
+    voice: Annotated[str, typer.Option("--voice", "-v", help="Who speaks.")] = "",
+    model: Models = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    weights: Weights = None,
+    profile: Profile = None,
+    data: Data = None,
+) -> None:
+    """Measure this machine: first audio, speed, streams, memory. Takes a minute or two."""
+    with plainly():
+        from studio.cli.machine_card import main_lines, not_measured, run, save
+        from studio.cli.own_process import process_ahead
+        from studio.voices.voice_catalog import Choices
+
+        _calm_torch()
+        settings = read_settings(
+            model=model, device=device, dtype=dtype, weights=weights, profile=profile, data=data
+        )
+        with process_ahead(settings) as booted:
+            context = _context(settings)
+            heard = context.transcribe()
+            choices = Choices(context.capabilities(), context.library())
+            speaker = choices.read(voice, "") if voice else choices.default("")
+            opened = partial(context.engine, booted)
+            made = run(opened, context.models()[0], speaker, heard, console)
+        if out:
+            save(out, made)
+        for line in main_lines(made, not_measured(heard), card):
+            console.result(line)
 
 
 @cli.command()

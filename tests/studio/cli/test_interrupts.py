@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,14 @@ MOMENTS = [
 ]
 LATER = ["studio.cli.say_options", "studio.cli.app_context"]  # once the command runs
 TOLD = "import time:"
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """A script that runs in the background has SIGINT ignored, and what it starts has so, too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupted(at: str, out: Path) -> tuple[int, list[str]]:
