@@ -401,7 +401,7 @@ def bench(
 ) -> None:
     """Measure this machine: first audio, speed, streams, memory. Takes a minute or two."""
     with plainly():
-        from studio.cli.machine_card import main_lines, not_measured, run, save
+        from studio.cli.machine_card import ADVICE, main_lines, not_measured, run, save
         from studio.cli.own_process import process_ahead
         from studio.voices.voice_catalog import Choices
 
@@ -418,6 +418,8 @@ def bench(
             made = run(opened, context.models()[0], speaker, heard, console)
         if out:
             save(out, made)
+        if card:
+            console.line(ADVICE)
         for line in main_lines(made, not_measured(heard), card):
             console.result(line)
 

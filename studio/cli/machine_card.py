@@ -43,8 +43,8 @@ GAP = 0.005  # seconds of silence that are heard
 PROC = Path("/proc")
 PACKAGES = ("torch", "numba", "numpy")
 ADVICE = (
-    "To send it in, put the lines from here on into an issue (docs/results-from-users.md). They "
-    "hold nothing about you, no path and no name of this machine."
+    "To send it in, paste what follows into an issue (docs/results-from-users.md). It holds "
+    "nothing about you, no path and no name of this machine."
 )
 
 
@@ -288,9 +288,6 @@ def run(
 
 def main_lines(card: Mapping[str, Any], left: str, whole: bool) -> Iterator[str]:
     """What is printed; `whole`: as a card to send in."""
-    if whole:
-        yield ADVICE
-        yield ""
     yield from show(card)
     yield ""
     yield left
