@@ -124,6 +124,18 @@ def dot(weights, x):
 
 
 @compiled()
+def dots_of(x, rows, count, out):
+    """out[:count] = rows[:count] @ x, each the same as by `dot`, four at a time."""
+    for done in range(0, count - 3, 4):
+        out[done], out[done + 1], out[done + 2], out[done + 3] = _four(x, rows, done)
+    for row in range(count // 4 * 4, count):
+        out[row] = _one(x, rows, row)[0]
+    for i in range(len(x) // MULTIPLE * MULTIPLE, len(x)):
+        for row in range(count):
+            out[row] += x[i] * rows[row, i]
+
+
+@compiled()
 def sum_of(x):
     """The sum of x [K]."""
     total = _sum(x)

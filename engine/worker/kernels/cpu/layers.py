@@ -24,7 +24,7 @@ from engine.model.layers import Transformer
 from engine.model.quantized_linear import GROUP, QuantizedLinear
 from engine.worker.kernels.cpu import llvm, nibbles
 from engine.worker.kernels.cpu.compiler import compiled
-from engine.worker.kernels.cpu.dots import MULTIPLE, dot, multiply, sum_of
+from engine.worker.kernels.cpu.dots import MULTIPLE, dot, dots_of, multiply, sum_of
 from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.threads import barrier, new_sync
 
@@ -357,15 +357,20 @@ def attend(qkv, keys, values, cos, sin, norms, eps, head, heads, position, own, 
         target = out[each * dim : (each + 1) * dim]
         norm(qkv[each * dim : (each + 1) * dim], norms[0], eps, target)
         rotate(target, cos, sin, q, float32(1) / math.sqrt(float32(dim)))
-        for past in range(position + 1):
-            scores[past] = dot(q, keys[past])
+        dots_of(q, keys, position + 1, scores)
         most = highest(scores, position + 1)
         for i in range(dim):
             target[i] = 0
         for past in range(position + 1):
             scores[past] = exponential(scores[past] - most)
         total = sum_of(scores[: position + 1])
-        for past in range(position + 1):
+        for past in range(0, position - 2, 4):  # four at a time, added one after another
+            for i in range(dim):
+                some = target[i] + scores[past] * values[past, i]
+                some += scores[past + 1] * values[past + 1, i]
+                some += scores[past + 2] * values[past + 2, i]
+                target[i] = some + scores[past + 3] * values[past + 3, i]
+        for past in range((position + 1) // 4 * 4, position + 1):
             for i in range(dim):
                 target[i] += scores[past] * values[past, i]
         for i in range(dim):

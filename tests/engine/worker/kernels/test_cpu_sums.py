@@ -11,7 +11,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from engine.worker.kernels import cpu
-from engine.worker.kernels.cpu.dots import LANES, MULTIPLE, VECTORS, dot, sum_of
+from engine.worker.kernels.cpu.dots import LANES, MULTIPLE, VECTORS, dot, dots_of, sum_of
 from engine.worker.kernels.cpu.layers import Floats, highest
 
 LENGTHS = [1, 15, 16, 63, 64, 65, 128, 200, 1000]
@@ -46,6 +46,18 @@ def test_sums_have_one_order(length: int) -> None:
     x = x.astype(np.float16).astype(np.float32)  # so that products are exact
     assert dot(weights, x) == in_order(weights.astype(np.float64) * x)
     assert dot(x, x) == in_order(x.astype(np.float64) * x)
+
+
+@pytest.mark.parametrize("length", [64, 65, 128])
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 7, 16])
+def test_products_of_some_rows_are_those_of_each(length: int, count: int) -> None:
+    random = np.random.default_rng(count)
+    x = random.normal(size=length).astype(np.float32)
+    rows = random.normal(size=(20, length)).astype(np.float32)
+    out = np.full(20, np.nan, np.float32)
+    dots_of(x, rows, count, out)
+    assert out[:count].tolist() == [dot(x, row) for row in rows[:count]]
+    assert np.isnan(out[count:]).all()
 
 
 def test_no_other_sum_may_be_reordered() -> None:
