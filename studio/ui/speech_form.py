@@ -73,21 +73,23 @@ class SpeechForm:
 
     def said(self, choices: Choices) -> str:
         """What is heard of the text: no cues, no tags of moods."""
-        moods: Collection[str] = choices.moods.in_text(self.text)
-        with suppress(RequestError):  # told where it is spoken
-            moods = {*moods, *recorded_moods(choices.requested(self.voice))}
-        return said_of(self.text, moods)
+        return said_of(self.text, self._moods(choices))
 
     def dropped(self, choices: Choices) -> tuple[str, ...]:
         """Cues in the text that its voice cannot follow."""
-        moods = choices.moods.in_text(self.text)
-        return () if self._follows(choices) else cues_of(self.text, moods)
+        return () if self._follows(choices) else cues_of(self.text, self._moods(choices))
+
+    def _moods(self, choices: Choices) -> Collection[str]:
+        """What tags in the text may name: the library's moods, and recordings of the person."""
+        moods: Collection[str] = choices.moods.in_text(self.text)
+        with suppress(RequestError):  # told where it is spoken
+            moods = {*moods, *recorded_moods(choices.requested(self.voice))}
+        return moods
 
     def _submit(self, engine: SpeechEngine, choices: Choices) -> Stream:
         if not SPEEDS[0] <= self.speed <= SPEEDS[1]:
             raise InvalidSetting("The speed goes from {low} to {high}.", low=0.5, high=2)
-        moods = choices.moods.in_text(self.text)
-        pieces = pieces_of(self.text, self.spellings, moods)
+        pieces = pieces_of(self.text, self.spellings, self._moods(choices))
         if len(pieces) > MAX_PIECES:
             raise InvalidSetting(
                 "The text has more than {most} pauses and cues. Use the Script tab.",

@@ -52,8 +52,10 @@ def cues_of(text: str, moods: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def without_cues(text: str, moods: Collection[str] = ()) -> str:
-    """What is spoken."""
-    left = TAG.sub(lambda match: "" if cue_of(match[0], moods) else match[0], text)
+    """What is spoken. An end of a cue, `[/whisper]`, is left out as well."""
+    left = TAG.sub(
+        lambda match: "" if cue_of(match[0].replace("[/", "[", 1), moods) else match[0], text
+    )
     return re.sub(r"[ \t]{2,}", " ", left).strip() if left != text else text
 
 

@@ -8,7 +8,7 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from engine import SpeechRequest, load_reference_audio, speaking_seconds
+from engine import SpeechRequest, load_reference_audio, recorded_moods, speaking_seconds
 from studio.ui.tabs.clone import BEST, NEED_CONSENT, READ_ALOUD, CloneTab, _filled
 from tests.support.tab_makers import heard, recording, told
 
@@ -138,3 +138,17 @@ def test_without_a_recogniser_or_a_recording_nothing_is_written(studio, spoken, 
 @pytest.mark.parametrize("text", READ_ALOUD)
 def test_a_sentence_to_read_is_as_long_as_a_good_recording(text):
     assert BEST[0] <= speaking_seconds(text) <= BEST[1]
+
+
+def test_a_recording_in_a_mood_is_added_to_a_saved_clone(tab, studio, spoken):
+    tab.save("Me", "", "", spoken, "", True)
+    [(name, key)] = tab.clones()["choices"]
+    assert name == "Me"
+    assert "⚠️" in tab.add(None, "whisper", spoken, "", True)
+    assert "⚠️" in tab.add(key, " ", spoken, "", True)
+    assert "⚠️" in tab.add("no-such", "whisper", spoken, "", True)
+    assert NEED_CONSENT in tab.add(key, "whisper", spoken, "", False)
+    assert recorded_moods(studio.library.get(key).voice) == {}
+    assert "whisper" in tab.add(key, "whisper", spoken, "What I whispered.", True)
+    kept = recorded_moods(studio.library.get(key).voice)
+    assert kept["whisper"].transcript.startswith("What I whispered.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -88,3 +89,21 @@ def test_a_voice_keeps_recordings_of_its_person_by_mood(
     assert "own recording" in answer.headers["x-warnings"]
     assert client.delete(f"{path}/glad").json()["voice"]["moods"] == []
     assert client.delete(f"{path}/glad").status_code == 404
+
+
+def test_the_times_of_words_are_those_of_what_is_said(client: TestClient) -> None:
+    said = ["Good", "day.", "How", "nice!", "Goodbye."]
+    text = "Good day. [glad 0.5] How nice! [/glad] (gladly) Goodbye."
+    body = {"input": text, "voice": "ryan", "word_timestamps": True, "response_format": "pcm"}
+    answer = client.post("/v1/audio/speech", json=body)
+    times = json.loads(answer.headers["x-word-timestamps"])
+    assert [each["word"] for each in times] == said
+    (batched,) = client.post(
+        "/v1/audio/speech/batch",
+        json={"items": [{k: body[k] for k in ("input", "voice")}], "word_timestamps": True},
+    ).json()["results"]
+    assert [each["word"] for each in batched["word_timestamps"]] == said
+    captioned = client.post("/dev/captioned_speech", json={"input": text, "voice": "ryan"}).json()
+    assert [each["word"] for each in captioned["timestamps"]] == said
+    aligned = client.post("/v1/text-to-speech/ryan/with-timestamps", json={"text": text}).json()
+    assert "".join(aligned["alignment"]["characters"]).split() == said

@@ -46,6 +46,22 @@ def test_a_cue_is_left_out_where_it_cannot(studio):
     np.testing.assert_array_equal(spoken(studio, form), studio.engine.submit(request).collect())
 
 
+def test_a_tag_takes_the_person_s_own_recording_and_is_no_cue(studio, monkeypatch):
+    saved = studio.library.save("Ada", some_clone(), consent=True)
+    studio.library.keep_reference(saved.id, "whisper", some_clone(2))
+    form = SpeechForm("Come in. [whisper] Come here. [/whisper]", "Ada", seed=3)
+    assert form.dropped(studio.choices()) == ()
+    assert form.said(studio.choices()) == "Come in. Come here."
+    asked, submit = [], studio.engine.submit
+    monkeypatch.setattr(
+        studio.engine, "submit", lambda request: asked.append(request) or submit(request)
+    )
+    spoken(studio, form)
+    assert [request.text for request in asked] == [form.text]
+    other = SpeechForm(form.text, "ryan")
+    assert other.said(studio.choices()) == "Come in. Come here."
+
+
 def test_words_are_said_as_the_list_has_them(studio):
     form = SpeechForm("Nguyen is here.", "ryan", seed=3, spellings="Nguyen = win")
     np.testing.assert_array_equal(spoken(studio, form), line(studio, "Win is here."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import fastapi
 import pytest
@@ -13,7 +14,7 @@ from engine import Library
 from engine.testing import FakeEngine
 from studio.context import open_studio
 from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, expect, open_tab
+from tests.support.browser import DRAWN, OpenPage, Server, expect, open_tab
 from tests.support.tab_makers import some_clone
 
 
@@ -73,3 +74,21 @@ def test_a_card_is_heard_and_a_star_is_there_after_a_reload(open_page: OpenPage,
     expect(page.locator("#library-voices strong").first).to_have_text("Vivian")
     page.get_by_label("Starred").locator("visible=true").check()
     expect(page.locator("#library-voices strong")).to_have_count(1)
+
+
+def test_what_the_map_has_found_is_used_under_speak(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
+    to(page, "Blend", "Map")
+    page.locator(".timbre-map li button", has_text="Serena").click()
+    page.locator(".timbre-map .use").click()
+    used(page, "Serena")
+    to(page, "Blend")
+    canvas = page.locator(".timbre-map canvas")
+    for _ in range(8):
+        canvas.press("ArrowRight")
+    page.evaluate(DRAWN)
+    use = page.locator(".timbre-map .use")
+    written = unquote(use.get_attribute("href").split("=", 1)[1])
+    assert "+" in written
+    use.click()
+    used(page, written)
