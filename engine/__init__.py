@@ -74,7 +74,14 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
     from engine.speech_engine import AdmissionHook, SpeechEngine
     from engine.stats import Stats
     from engine.stream import Postprocess, SpeechStream
-    from engine.text.mood_tags import mood_named, mood_runs, open_tags, without_mood_tags
+    from engine.text.mood_tags import (
+        mood_named,
+        mood_runs,
+        open_tags,
+        unknown_tags,
+        without_mood_tags,
+        without_tags,
+    )
     from engine.text.sentences import (
         LANGUAGE_CODES,
         SYLLABIC,
@@ -234,7 +241,9 @@ __all__ = [
     "split_sentences",
     "spoken_form",
     "spoken_size",
+    "unknown_tags",
     "without_mood_tags",
+    "without_tags",
     "write_atomic",
 ]
 

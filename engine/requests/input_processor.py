@@ -68,7 +68,7 @@ class InputProcessor:
         own = _RoutedRequest(request, routed.checkpoint, checkpoint, voice, told)
         if request.open_text:
             return self._open(own)
-        if request.moods or recorded_moods(request.voice):
+        if request.moods or recorded_moods(request.voice) or "/" in request.text:
             moods = TextMoods(request, routed.checkpoint, checkpoints)
             return AcceptedRequest(self._complete(own, moods.runs(), moods), None)
         return AcceptedRequest(self._complete(own, [MoodRun(request.text)]), None)

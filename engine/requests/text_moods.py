@@ -12,11 +12,20 @@ from dataclasses import replace
 from engine.errors import InvalidVoice
 from engine.messages import Message
 from engine.plan import Checkpoint
-from engine.text.mood_tags import InMood, MoodRun, mood_runs, without_mood_tags
+from engine.text.mood_tags import (
+    InMood,
+    MoodRun,
+    mood_runs,
+    unknown_tags,
+    without_mood_tags,
+    without_tags,
+)
 from engine.types import Blend, Clone, Design, Mooded, Preset, SpeechRequest, Voice
 from engine.voices.instructions import understood
 from engine.voices.mood import check_strength
 from engine.voices.routing import route_voice
+
+UNKNOWN = "Tags that name no mood here are left out: {tags}."
 
 
 class TextMoods:
@@ -32,6 +41,7 @@ class TextMoods:
         self._voices: dict[InMood, Preset | Clone | Design] = {}
         self._used: dict[str, bool] = {}  # mood: whether it was recorded
         self._left_out = False
+        self._unknown: tuple[str, ...] = ()  # names in tags
 
     @property
     def known(self) -> frozenset[str]:
@@ -40,9 +50,12 @@ class TextMoods:
 
     def runs(self) -> list[MoodRun]:
         """The text's runs, each in one mood."""
-        if not self.known or self._request.ignore_end:
-            return [MoodRun(self._request.text)]
-        return mood_runs(self._request.text, self.known, self._request.language)
+        text = self._request.text
+        if self._request.ignore_end:
+            return [MoodRun(text)]
+        unknown = unknown_tags(text, self.known)
+        self._unknown = tuple(unknown.values())
+        return mood_runs(without_tags(text, unknown), self.known, self._request.language)
 
     def voice(self, spoken: InMood) -> Preset | Clone | Design:
         """The voice in a mood, for the request's checkpoint."""
@@ -55,10 +68,11 @@ class TextMoods:
 
     @property
     def notices(self) -> tuple[Message, ...]:
-        """Which moods were recorded and which are learned."""
+        """Which moods were recorded, which are learned, and which are unknown."""
+        unknown = (Message(UNKNOWN, tags=", ".join(self._unknown)),) if self._unknown else ()
         if self._left_out:
             told = "Moods in the text are left out: this voice has a style instruction."
-            return (Message(told),)
+            return (*unknown, Message(told))
         kinds = (
             Message("{mood} (its own recording)", mood=mood)
             if recorded
@@ -66,7 +80,8 @@ class TextMoods:
             for mood, recorded in self._used.items()
         )
         listed = Message.listed(kinds)
-        return (Message("Moods in this text: {moods}.", moods=listed),) if listed else ()
+        used = (Message("Moods in this text: {moods}.", moods=listed),) if listed else ()
+        return (*unknown, *used)
 
     def _wanted(self, spoken: InMood) -> Voice:
         strength = check_strength(1.0 if spoken.strength is None else spoken.strength)

@@ -67,7 +67,7 @@ class Mark:
 
 def mood_named(word: str, known: Collection[str]) -> str:
     """The key of a known mood that a word means: `gladly` means glad; empty: none."""
-    plain = " ".join(word.split()).casefold()
+    plain = _plain(word)
     for lead in _LEADING:
         plain = plain.removeprefix(lead)
     stems = [plain]
@@ -127,8 +127,40 @@ def open_tags(text: str, known: Collection[str], directions: bool = False) -> st
     return "".join(map(str, stack.open))
 
 
+def unknown_tags(text: str, known: Collection[str]) -> dict[str, str]:
+    """Names of tags in pairs, `[glad] … [/glad]`, that no known mood has: as keys, and as written.
+
+    What is closed is no text, whatever it is called; a bracket that is never closed is.
+    """
+    if "[" not in text or "/" not in text:
+        return {}
+    closed = (match["name"].strip() for match in TAG.finditer(text) if match["close"])
+    return {_plain(name): name for name in closed if not mood_named(name, known)}
+
+
+def without_tags(text: str, names: Collection[str]) -> str:
+    """The text without the tags of these names, by their keys."""
+    if not names:
+        return text
+    left, at = "", 0
+    for match in TAG.finditer(text):
+        if match["name"] and _plain(match["name"]) in names:
+            left, at = _joined(left, text[at : match.start()]), match.end()
+    return _joined(left, text[at:])
+
+
+def _joined(text: str, piece: str) -> str:
+    """A tag may have stood between two spaces."""
+    return text + (piece.lstrip(" \t") if not text or text[-1].isspace() else piece)
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.split()).casefold()
+
+
 def without_mood_tags(text: str, known: Collection[str]) -> str:
     """What is said."""
+    text = without_tags(text, unknown_tags(text, known))
     if next(marks(text, known), None) is None:
         return text
     return _without_tags(text, known)[0]

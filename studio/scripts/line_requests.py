@@ -30,10 +30,11 @@ from engine import (
     open_tags,
     recorded_moods,
     spoken_size,
+    without_tags,
 )
 from studio.scripts.model import MAX_SEED, Line, Record, Script
 from studio.scripts.pauses import Pauses
-from studio.scripts.text.cues import cues_of, said_of, without_cues
+from studio.scripts.text.cues import cues_of, said_of, unknown_moods, without_cues
 from studio.scripts.text.passages import SpeechOptions
 from studio.scripts.text.pronunciation import Speller, Spelling
 from studio.voices.moods import in_mood
@@ -93,15 +94,19 @@ def plan(
     followers = [*script.lines, None][1:]
     every = frozenset(moods)
     nameable = {who: every.union(recorded_moods(voice)) for who, voice in voices.items()}
+    closed = " ".join(line.text for line in script.lines if "/" in line.text)
+    strange = {who: unknown_moods(closed, names) for who, names in nameable.items()}
     turn, still = None, ""  # tags of moods that hold on from earlier lines of a turn
     jobs: list[Job] = []
     for line, following in zip(script.lines, followers, strict=True):
         follows = able is None or line.speaker in able
         if (now := (line.chapter, line.paragraph, line.speaker)) != turn:
             turn, still = now, ""
-        tagged, named = still + line.text, nameable[line.speaker]
+        named = nameable[line.speaker]
+        text = without_tags(line.text, strange[line.speaker])
+        tagged = still + text
         still = open_tags(tagged, named, directions=True)
-        said = said_of(line.text, named)
+        said = said_of(text, named)
         request = None
         if any(char.isalnum() for char in said):
             request = _request(line, wording(tagged), voices, delivery, follows, moods)

@@ -22,7 +22,7 @@ from engine import (
     checked,
     recorded_moods,
 )
-from studio.scripts.text.cues import cues_of, said_of
+from studio.scripts.text.cues import cues_of, said_of, unknown_moods
 from studio.scripts.text.pieces import pieces_of
 from studio.takes.joined_stream import JoinedStream, PacedStream, Part
 from studio.takes.live_take import Stream
@@ -78,6 +78,10 @@ class SpeechForm:
     def dropped(self, choices: Choices) -> tuple[str, ...]:
         """Cues in the text that its voice cannot follow."""
         return () if self._follows(choices) else cues_of(self.text, self._moods(choices))
+
+    def unknown(self, choices: Choices) -> tuple[str, ...]:
+        """Tags in the text that name no mood, and are left out."""
+        return tuple(unknown_moods(self.text, self._moods(choices)).values())
 
     def _moods(self, choices: Choices) -> Collection[str]:
         """What tags in the text may name: the library's moods, and recordings of the person."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from engine import mood_named, without_mood_tags
+from engine import mood_named, unknown_tags, without_mood_tags
 from studio.scripts.text.tags import TAG, pause_of
 
 _WORDS = 3  # of a cue, at most
@@ -57,6 +57,12 @@ def without_cues(text: str, moods: Collection[str] = ()) -> str:
         lambda match: "" if cue_of(match[0].replace("[/", "[", 1), moods) else match[0], text
     )
     return re.sub(r"[ \t]{2,}", " ", left).strip() if left != text else text
+
+
+def unknown_moods(text: str, moods: Collection[str] = ()) -> dict[str, str]:
+    """Names of tags in pairs that are neither moods nor cues: as keys, and as written."""
+    found = unknown_tags(text, moods)
+    return {key: name for key, name in found.items() if not cue_of(f"[{name}]")}
 
 
 def said_of(text: str, moods: Collection[str] = ()) -> str:

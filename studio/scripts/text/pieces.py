@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from engine import mood_named, open_tags
-from studio.scripts.text.cues import at_cues, cues_of, without_cues
+from engine import mood_named, open_tags, without_tags
+from studio.scripts.text.cues import at_cues, cues_of, unknown_moods, without_cues
 from studio.scripts.text.pronunciation import Speller, read_spellings
 from studio.scripts.text.tags import TAG, at_pauses
 
@@ -26,7 +26,7 @@ def pieces_of(text: str, spellings: str = "", moods: Collection[str] = ()) -> li
     `moods`: names of moods, whose tags stay in the text; one that is open goes on behind a pause.
     """
     speller = Speller(read_spellings(spellings))
-    return list(_pieces(speller(text), moods))
+    return list(_pieces(speller(without_tags(text, unknown_moods(text, moods))), moods))
 
 
 def _pieces(text: str, moods: Collection[str]) -> Iterator[TextPiece]:

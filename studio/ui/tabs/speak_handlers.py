@@ -64,6 +64,7 @@ STARTS = (
     ("Start now, with pauses between sentences", EARLY),
 )
 MANY_OR_BLEND = "Pick one, type to find others, or type a blend:"
+UNKNOWN = "Tags that name no mood here are left out: {tags}."
 LEFT_OUT = "{cues} is skipped: this voice follows no instructions."
 
 
@@ -188,7 +189,10 @@ class SpeakHandlers:
         if self._refusal(voice or ""):
             instruct = ""  # the field may hold the instruction for another voice
         asking = partial(read, text, voice, language, instruct, seed, advanced, *extra)
-        cues = SpeechForm(text, voice or "").dropped(self._studio.choices())
+        form = SpeechForm(text, voice or "")
+        if unknown := form.unknown(self._studio.choices()):
+            gr.Warning(tell(Message(UNKNOWN, tags=", ".join(unknown))))
+        cues = form.dropped(self._studio.choices())
         if cues:
             told = ", ".join(f"[{cue}]" for cue in cues)
             gr.Warning(tell(Message(LEFT_OUT, cues=told)))

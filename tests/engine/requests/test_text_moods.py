@@ -89,3 +89,11 @@ def test_beside_a_style_instruction_moods_are_left_out_and_it_says_so() -> None:
     request = SpeechRequest(TEXT, Preset("ryan", "softly"), moods=MOODS)
     assert {prompt.speaker_id for _, prompt in prompts_of(request)} == {1000}
     assert "left out" in str(sequence_of(request).notices)
+
+
+@pytest.mark.parametrize("moods", [MOODS, {}])
+def test_a_closed_tag_that_names_no_mood_is_left_out_and_told(moods: dict[str, Mood]) -> None:
+    request = SpeechRequest("[blue 0.5] Good day. [/blue]", Preset("ryan"), moods=moods)
+    [(text, _)] = prompts_of(request)
+    assert text.strip() == "Good day."
+    assert any("blue" in str(each) for each in sequence_of(request).notices)

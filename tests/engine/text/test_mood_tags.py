@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from engine.text.mood_tags import mood_named, mood_runs
+from engine.text.mood_tags import mood_named, mood_runs, unknown_tags, without_tags
 
 KNOWN = {"glad", "tired", "whisper", "happy"}
 
@@ -65,3 +67,26 @@ def test_nothing_but_tags_and_space_is_lost() -> None:
 def test_long_hostile_texts_are_read_in_time() -> None:
     for piece in ("[glad", "[/glad] ", "[glad 0.5] a. ", "(", "[" * 50, "[glad 1" + " " * 50):
         assert len(mood_runs(piece * (60_000 // len(piece)), KNOWN)) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "names"),
+    [
+        ("[sad] Hi there. [/sad] Bye.", "Hi there. Bye.", ["sad"]),
+        ("Say [sad 0.5] this [/ Sad ] now.", "Say this now.", ["Sad"]),
+        ("[glad] Hi. [/glad] Bye [1].", "[glad] Hi. [/glad] Bye [1].", []),
+        (" Either [this] and/or [that]. ", " Either [this] and/or [that]. ", []),
+    ],
+)
+def test_a_tag_that_is_closed_is_no_text_whatever_it_is_called(
+    text: str, left: str, names: list[str]
+) -> None:
+    unknown = unknown_tags(text, {"glad"})
+    assert list(unknown.values()) == names
+    assert without_tags(text, unknown) == left
+
+
+@given(st.text(alphabet="ab [](0.5)", max_size=60))
+def test_a_text_in_which_nothing_is_closed_stays(text: str) -> None:
+    assert unknown_tags(text, ()) == {}
+    assert without_tags(text, {}) == text

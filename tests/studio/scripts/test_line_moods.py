@@ -92,6 +92,15 @@ def test_a_mood_in_brackets_is_no_speaker() -> None:
     assert script_of_text(text).speakers == ("glad", "glad 0.5")
 
 
+def test_a_tag_that_is_closed_in_a_later_line_and_names_no_mood_is_in_neither() -> None:
+    text = "[blue] The first sentence of it all. The second one of it all. [/blue]"
+    assert [job.said for job in jobs(text)] == [
+        "The first sentence of it all.", "The second one of it all.",
+    ]  # fmt: skip
+    texts = [job.request.text for job in jobs(text) if job.request]
+    assert "blue" not in " ".join(texts)
+
+
 def test_what_is_said_of_a_line_has_no_tags() -> None:
     own = job("[soft] Come in. [laughs] [glad 0.5] Sit (gladly) down [1]. [/glad]")
     assert own.said == "Come in. Sit down [1]."
