@@ -140,18 +140,17 @@ def unknown_tags(text: str, known: Collection[str]) -> dict[str, str]:
 
 def without_tags(text: str, names: Collection[str]) -> str:
     """The text without the tags of these names, by their keys."""
-    if not names:
-        return text
-    left, at = "", 0
-    for match in TAG.finditer(text):
-        if match["name"] and _plain(match["name"]) in names:
-            left, at = _joined(left, text[at : match.start()]), match.end()
-    return _joined(left, text[at:])
-
-
-def _joined(text: str, piece: str) -> str:
-    """A tag may have stood between two spaces."""
-    return text + (piece.lstrip(" \t") if not text or text[-1].isspace() else piece)
+    pieces, at, spaced = list[str](), 0, True  # spaced: what is there ends in a space
+    found = [each for each in TAG.finditer(text) if each["name"] and _plain(each["name"]) in names]
+    for end, after in [*((each.start(), each.end()) for each in found), (len(text), len(text))]:
+        piece = text[at:end]
+        if found and spaced:
+            piece = piece.lstrip(" \t")  # the tag stood between two spaces
+        if piece:
+            pieces.append(piece)
+            spaced = piece[-1].isspace()
+        at = after
+    return "".join(pieces)
 
 
 def _plain(name: str) -> str:

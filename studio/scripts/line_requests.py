@@ -95,7 +95,7 @@ def plan(
     every = frozenset(moods)
     nameable = {who: every.union(recorded_moods(voice)) for who, voice in voices.items()}
     closed = " ".join(line.text for line in script.lines if "/" in line.text)
-    strange = {who: unknown_moods(closed, names) for who, names in nameable.items()}
+    unknown = {names: unknown_moods(closed, names) for names in {*nameable.values()}}
     turn, still = None, ""  # tags of moods that hold on from earlier lines of a turn
     jobs: list[Job] = []
     for line, following in zip(script.lines, followers, strict=True):
@@ -103,7 +103,7 @@ def plan(
         if (now := (line.chapter, line.paragraph, line.speaker)) != turn:
             turn, still = now, ""
         named = nameable[line.speaker]
-        text = without_tags(line.text, strange[line.speaker])
+        text = without_tags(line.text, unknown[named])
         tagged = still + text
         still = open_tags(tagged, named, directions=True)
         said = said_of(text, named)
