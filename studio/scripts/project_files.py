@@ -16,7 +16,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 from engine import SAMPLE_RATE, atomic_replace
 from studio.scripts.line_audio import SUFFIX, LineAudio
 from studio.scripts.line_requests import Job
-from studio.scripts.projects import COVER, FILE, Project
+from studio.scripts.projects import COVER, FILE, Project, dumped
 
 MOST_PARTS = 60_000
 MOST_AUDIO = 1 << 30  # bytes of all audio
@@ -29,7 +29,7 @@ def export_project(
 ) -> Path:
     """Everything that another server needs to go on with the project."""
     with atomic_replace(path) as part, ZipFile(part, "w", ZIP_STORED) as archive:
-        archive.writestr(FILE, project.model_dump_json(), ZIP_DEFLATED)
+        archive.writestr(FILE, dumped(project), ZIP_DEFLATED)
         if cover:
             archive.write(cover, COVER)
         for key in list(_keys(project, jobs, sounds))[: MOST_PARTS - 2]:

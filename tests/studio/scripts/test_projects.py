@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from studio.scripts import edits
 from studio.scripts.casting import Casting
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan
-from studio.scripts.projects import Project, Projects
+from studio.scripts.line_takes import LineTake
+from studio.scripts.model import Line, Script
+from studio.scripts.projects import PART, Project, Projects, dumped, parsed
 from studio.scripts.rendering.batch_synthesis import BatchSynthesis
 from studio.scripts.text.typed import script_of_text
 from studio.scripts.tracks import status_of
@@ -102,6 +105,20 @@ def test_delete_restore_and_purge(tmp_path: Path) -> None:
 
 
 @settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("count", [0, 1, PART, 2 * PART + 1])
+def test_a_project_is_written_and_read_some_hundred_lines_at_a_time(count: int) -> None:
+    """Python's lock is held for a row: nobody waits for the whole of a long one."""
+    text = '木 "lines":[\n]},"takes":{\n}}'
+    script = Script(lines=tuple(Line(id=each, text=text) for each in range(count)), issued=count)
+    takes = {each: (LineTake(key="a", text=text),) for each in range(count)}
+    project = Project(title='"lines":[', script=script, casting=CAST, takes=takes)
+    data = dumped(project)
+    assert json.loads(data) == project.model_dump(mode="json")
+    assert max(row.count(b'"text"') for row in data.split(b"\n")) <= PART
+    assert parsed(data) == project
+    assert parsed(project.model_dump_json(indent=1).encode()) == project  # of another program
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["create", "rename", "delete", "restore"]), st.integers(0, 9))
