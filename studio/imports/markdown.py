@@ -16,7 +16,8 @@ _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)")
 _UNDERLINE = re.compile(r"\s{0,3}(=+|-+)\s*")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 _RULE = re.compile(r"\s{0,3}([-*_])(\s*\1){2,}\s*")
-_BLOCK_MARK = re.compile(r"\s{0,12}(?:>\s?|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+)+")
+_INDENT = re.compile(r"\s{0,12}")
+_BLOCK_MARK = re.compile(r">\s?|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+")
 _TABLE_RULE = re.compile(r"[\s|:\-]+")
 _INLINE = (
     (re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)"), r"\1"),  # links, images
@@ -95,9 +96,17 @@ def _blocks(lines: list[str]) -> Iterator[str]:
 def _spoken(line: str) -> str:
     if _RULE.fullmatch(line) or ({"|", "-"} <= set(line) and _TABLE_RULE.fullmatch(line)):
         return ""
-    mark = _BLOCK_MARK.match(line)
-    text = line[mark.end() :] if mark else line
+    marks, text = _marked(line)
     if text.strip().startswith("|") and text.strip().endswith("|"):
         text = ", ".join(cell.strip() for cell in text.strip().strip("|").split("|"))
-    listed = mark and not mark[0].strip().startswith(">")
+    listed = marks and not marks.strip().startswith(">")
     return f"\n{inline(text)}" if listed else inline(text)
+
+
+def _marked(line: str) -> tuple[str, str]:
+    """Marks of quotes and lists, and what follows. A pattern that repeats keeps a stack of them."""
+    indent = _INDENT.match(line)
+    at = begun = indent.end() if indent else 0
+    while mark := _BLOCK_MARK.match(line, at):
+        at = mark.end()
+    return ("", line) if at == begun else (line[:at], line[at:])
