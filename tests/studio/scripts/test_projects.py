@@ -104,7 +104,6 @@ def test_delete_restore_and_purge(tmp_path: Path) -> None:
         projects.open(first)
 
 
-@settings(max_examples=25, deadline=None)
 @pytest.mark.parametrize("count", [0, 1, PART, 2 * PART + 1])
 def test_a_project_is_written_and_read_some_hundred_lines_at_a_time(count: int) -> None:
     """Python's lock is held for a row: nobody waits for the whole of a long one."""
@@ -119,6 +118,7 @@ def test_a_project_is_written_and_read_some_hundred_lines_at_a_time(count: int) 
     assert parsed(project.model_dump_json(indent=1).encode()) == project  # of another program
 
 
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["create", "rename", "delete", "restore"]), st.integers(0, 9))
