@@ -97,7 +97,8 @@ def words_of(text: str) -> list[str]:
 
 def sentences(judge: Judge, count: int) -> Iterator[str]:
     """Texts of words alone that the judge can pronounce."""
-    for text in TEXTS.read_text("utf-8").splitlines():
+    for line in TEXTS.read_text("utf-8").splitlines():
+        text = line.partition("\t")[2]
         plain = re.fullmatch(r"[A-Za-z' ,.;:!?-]+", text) and "-" not in text
         if plain and len(words_of(text)) > 4 and judge.knows(words_of(text)):
             yield text
@@ -110,7 +111,9 @@ def found(words: Sequence[str], pcm: Pcm) -> list[float]:
     return [start for start, _ in part_times(words, pcm)]
 
 
-def line(name: str, errors: list[float]) -> str:
+def told(name: str, errors: list[float]) -> str:
+    if not errors:
+        return f"{name:28} nothing to compare"
     far = np.abs(errors)
     median, most = np.median(far), np.percentile(far, 90)
     return (
@@ -142,7 +145,7 @@ def main() -> None:
                 unheard += judged is None
                 errors["sentences"] += _differences(found(text.split(), pcm), judged or [])
     for name, each in errors.items():
-        print(line(name, each))
+        print(told(name, each))
     print(f"{unheard} sentences in which the judge did not find the words are left out")
 
 

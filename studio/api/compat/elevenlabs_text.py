@@ -10,6 +10,7 @@ import asyncio
 import logging
 from base64 import b64encode
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -42,13 +43,14 @@ class ElevenLabsOutlet(WsOutlet):
         await self.json({**told, "param": error.param})
 
     async def end(self, error: Exception, code: int) -> None:
-        """Tell why, and close."""
+        """Tell why, if anybody is there, and close."""
         if isinstance(error, TimeoutError):
             return await self.close(STALLED, "nothing was taken for too long")
         refusal = explain(error)
         if refusal is UNFORESEEN:
             log.error("a text over a WebSocket failed", exc_info=error)
-        await self.refuse(refusal)
+        with suppress(TimeoutError, WebSocketDisconnect):
+            await self.refuse(refusal)
         return await self.close(code, refusal.code)
 
 
