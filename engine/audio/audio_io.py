@@ -110,7 +110,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in FORMATS:
         there = ", ".join(FORMATS)
         raise InvalidSetting(
-            "'{name}' has no sound format's ending. Let its name end in {there}.",
+            "'{name}' names no sound format: end it in {there}.",
             name=target.name,
             there=there,
         )

@@ -51,7 +51,11 @@ def resolve(model: str, offline: bool | None = None, progress: Progress | None =
 
 def _checked(folder: Path) -> Path:
     if not (folder / "config.json").is_file():
-        raise CheckpointError("{folder} has no config.json: it is no checkpoint.", folder=folder)
+        raise CheckpointError(
+            "{folder} is not a model: it has no config.json. Name a folder that has one, or a hub "
+            "id.",
+            folder=folder,
+        )
     return folder
 
 

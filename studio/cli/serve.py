@@ -32,8 +32,8 @@ OPEN_TO_ALL = (
     "or TIMBRE_GUESTS=true to keep visitors apart."
 )
 CONSENT = {
-    "operator": "You answer for the consent of everyone whose recording is sent with a request; "
-    "TIMBRE_API_REFERENCE_CONSENT=request asks each request instead.",
+    "operator": "Whoever clones a voice through the API needs the speaker's consent, and you vouch "
+    "for it; with TIMBRE_API_REFERENCE_CONSENT=request each request has to say so itself.",
     "request": "A request with a recording must say that its owner agrees (consent: true).",
 }
 
