@@ -108,7 +108,7 @@ def codes(text: str, before: str) -> str:
     text = _THOUSANDS.sub(lambda match: match[0].replace(".", ""), text)
     text = _ADDRESS.sub(_say_ip, text)
     text = _VERSION.sub(lambda match: _say_version(match, before), text)
-    text = _ZIP.sub(lambda m: ", ".join(spelled(each, "oh") for each in m[0].split("-")), text)
+    text = _ZIP.sub(lambda m: ", ".join(spelled(each) for each in m[0].split("-")), text)
     text = _GROUPS.sub(_say_groups, text)
     text = _PHONE.sub(lambda match: _say_phone(match, before), text)
     return _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text)
@@ -165,7 +165,7 @@ def _say_address(address: str) -> str:
             ending = place > 0 and parts[place - 1] == "."
             said.append(_name(part, ending))
         elif part.isdigit():
-            said.append(number(part) if len(part) < 4 else spelled(part, "oh"))
+            said.append(number(part) if len(part) < 4 else spelled(part))
         else:
             said.append(_MARKS.get(part, ""))
     return " ".join(filter(None, said))
@@ -207,7 +207,7 @@ def _say_groups(match: re.Match[str]) -> str:
 def _group(digits: str) -> str:
     """ "800" is a hundred's multiple on a telephone, "0199" is digits."""
     hundreds = len(digits) == 3 and digits.endswith("00") and digits[0] != "0"
-    return cardinal(digits) if hundreds else spelled(digits, "oh")
+    return cardinal(digits) if hundreds else spelled(digits)
 
 
 def _say_phone(match: re.Match[str], before: str) -> str:
@@ -260,10 +260,10 @@ def _caps(part: str) -> str:
 
 def _code_digits(digits: str) -> str:
     if digits[0] == "0" and len(digits) > 1:
-        return spelled(digits, "oh")
+        return spelled(digits)
     if len(digits) < 3 or digits.endswith("00"):
         return cardinal(digits)
-    return spelled(digits, "oh")
+    return spelled(digits)
 
 
 def _say_camel(word: str) -> str:

@@ -69,7 +69,7 @@ def number(written: str) -> str:
     whole, point, rest = written.replace(",", "").partition(".")
     if point and rest:
         return f"{cardinal(whole) + ' ' if whole else ''}point {spelled(rest)}"
-    return spelled(whole, "oh") if len(whole) > 1 and whole[0] == "0" else cardinal(whole)
+    return spelled(whole) if len(whole) > 1 and whole[0] == "0" else cardinal(whole)
 
 
 @lru_cache(maxsize=1024)

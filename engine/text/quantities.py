@@ -470,13 +470,13 @@ def _plain(written: str, left: str, right: str) -> str:
     if written == "911" and not _MANY.match(right):
         return spelled(written)
     if len(written) > 2 and _BY_DIGITS.search(left) and written[-2:] != "00":
-        return spelled(written, "oh")
+        return spelled(written)
     if "1010" <= written <= "1099" and len(written) == 4 and _YEAR_BEFORE.search(left):
         return year(written)
     if len(written) == 4 and "1100" <= written <= "2099" and _is_year(written, left, right):
         return year(written)
     if len(written) > 6 and not written.endswith("000"):
-        return spelled(written, "oh")
+        return spelled(written)
     return number(written)
 
 
