@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from engine import Library, SpeechEngine, SpeechRequest
 from studio.imports.import_process import Imports
 from studio.imports.project_uploads import MOST_FILE, ProjectUploads
+from studio.scripts.export.export_jobs import ExportJobs
 from studio.scripts.rendering.playback import ScriptPlayback
 from studio.scripts.store import ScriptStore
 from studio.takes.event_transport import Payload
@@ -44,12 +45,14 @@ class Studio:
     imports: Imports = field(default_factory=Imports)  # the processes that read files
     scripts: ScriptStore = field(init=False)
     playback: ScriptPlayback = field(init=False)  # of scripts
+    exports: ExportJobs = field(init=False)  # of scripts
 
     def __post_init__(self) -> None:
         scripts = ScriptStore(self.library.folder.parent / "scripts", self.imports, self.choices)
         playback = ScriptPlayback(scripts, self.engine, self.live, self.guests)
         object.__setattr__(self, "scripts", scripts)
         object.__setattr__(self, "playback", playback)
+        object.__setattr__(self, "exports", ExportJobs(scripts))
 
     def choices(self) -> Choices:
         """The voices that are available now, with the library as it is."""

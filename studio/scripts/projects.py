@@ -43,7 +43,7 @@ from studio.storage import (
 FILE = "project.json"
 COVER = "cover.jpg"  # of a book, checked when it came
 _UNFINISHED = ".importing-"
-RENDERING = "rendering"  # an empty file, there while a project is being rendered
+RENDERING = "rendering"  # there while a project is being rendered; lines done when it was resumed
 MAX_BYTES = 64 * 1024 * 1024
 PART = 500  # lines, or lines with takes, in 3 ms; 20,000 take half a second
 _LINES, _TAKES, _BETWEEN, _END = b'{"lines":[', b'{"takes":{', b']},"takes":{', b"}}"
@@ -263,6 +263,21 @@ class Projects:
         folder = self._path(number).parent
         with explain_write_errors(folder):
             (folder / RENDERING).touch()
+
+    def resume_rendering(self, number: str, done: int) -> bool:
+        """Whether to go on with a rendering that a server's end broke off, with `done` lines done.
+
+        Only if some were done since it was resumed last: it may be what ended the server.
+        """
+        path = self._path(number).with_name(RENDERING)
+        try:
+            before = path.read_text("ascii").strip()
+            if before == str(done):
+                return False
+            write_atomic(path, str(done).encode())
+        except (OSError, ValueError):
+            return False
+        return True
 
     def end_rendering(self, number: str) -> None:
         """It has completed, or somebody has stopped it."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
 
@@ -19,7 +18,6 @@ from studio.scripts import (
     Casting,
     Delivery,
     Job,
-    Line,
     LineAudio,
     Project,
     Projects,
@@ -33,10 +31,12 @@ from studio.scripts import (
 from studio.scripts.books import Imported, take_in
 from studio.scripts.edits import lock, redo, revise
 from studio.scripts.history import History
-from studio.scripts.line_takes import LineTake, changed_lines, take_of, with_takes
+from studio.scripts.line_takes import changed_lines, take_of, with_takes
+from studio.scripts.open_script import OpenScript
 from studio.scripts.project_files import export_project
 from studio.scripts.text.passages import PLAIN, SpeechOptions
-from studio.scripts.titles import free_title, plain, title_of
+from studio.scripts.titles import free_title, listed_title, plain, title_of
+from studio.scripts.tracks import spoken_key
 from studio.takes.take_store import DAY
 from studio.voices.voice_catalog import BLEND_MARKS, Choice, Choices
 
@@ -66,42 +66,6 @@ class Reader(Protocol):
     def project(self, path: Path, folder: Path) -> Project: ...
 
 
-@dataclass(frozen=True, eq=False)
-class OpenScript:
-    """A script with its planned jobs. `number` and `sounds` are empty for a new one."""
-
-    number: str
-    project: Project
-    jobs: tuple[Job, ...]
-    sounds: LineAudio | None
-    able: frozenset[str] = frozenset()  # speakers whose voices follow instructions
-    cover: Path | None = None  # of its book, a JPEG
-    moods: Mapping[str, str] = field(default_factory=dict)  # of the library, by all their names
-
-    @property
-    def script(self) -> Script:
-        return self.project.script
-
-    def job(self, line: int) -> Job:
-        """Raises InvalidText when there is no such line."""
-        return self.jobs[self.script.place(line)]
-
-    def take(self, line: int) -> str:
-        """The key of a line's audio; empty if it has none."""
-        key = self.job(line).key
-        return key if self.sounds and key in self.sounds else ""
-
-    def takes(self, line: Line, job: Job | None = None) -> list[LineTake]:
-        """A line's takes that have audio, including the current one."""
-        assert self.sounds is not None
-        own = [*self.project.takes.get(line.id, ())]
-        job = job or self.job(line.id)
-        now = spoken_key(job, self.sounds)
-        if now and all(each.key not in (now, job.key) for each in own):
-            own.append(take_of(line, now))
-        return [each for each in own if each.key in self.sounds]
-
-
 class _Plan(NamedTuple):
     """What an open script has besides its project."""
 
@@ -116,6 +80,7 @@ class ScriptStore:
 
     def __init__(self, folder: Path, reader: Reader, choices: Callable[[], Choices]) -> None:
         self.choices = choices
+        self.on_change: Callable[[str], object] = lambda number: None  # after it was saved
         self._reader = reader
         self._projects = Projects(folder)
         self._past = History()
@@ -126,7 +91,7 @@ class ScriptStore:
 
     def listed(self) -> list[tuple[Message, str]]:
         """Labels and numbers, the latest change first."""
-        return [(_label(own.title, own.lines), own.id) for own in self._projects.listed()]
+        return [(listed_title(own.title, own.lines), own.id) for own in self._projects.listed()]
 
     def summaries(self) -> list[ProjectSummary]:
         return self._projects.listed()
@@ -174,6 +139,9 @@ class ScriptStore:
     def is_rendering(self, number: str) -> bool:
         return self._projects.is_rendering(number)
 
+    def resume_rendering(self, number: str, done: int) -> bool:
+        return self._projects.resume_rendering(number, done)
+
     # Changes.
 
     def change(self, number: str, work: Callable[[Project], Project]) -> OpenScript:
@@ -185,7 +153,28 @@ class ScriptStore:
                 return self._opened(number, before)
             saved = self._projects.save(number, after)
             self._past.push(number, before)
-        return self._opened(number, saved)
+        return self._opened(number, saved, changed=True)
+
+    def recast(self, number: str, who: str, voice: str) -> OpenScript:
+        """Give a speaker, or with an empty name whoever has none, another voice.
+
+        What was spoken with the voice before stays as takes of its lines. Raises UnknownVoice.
+        """
+        self.resolve(voice)
+
+        def recast(own: Project) -> Project:
+            cast = own.casting.with_voice(who, voice) if who else own.casting.having(default=voice)
+            after = own.having(casting=cast)
+            speakers = own.script.speakers
+            before, now = own.casting.voices_of(speakers), cast.voices_of(speakers)
+            places = [
+                place
+                for place, line in enumerate(own.script.lines)
+                if line.text and not line.locked and before[line.speaker] != now[line.speaker]
+            ]
+            return self._keeping_takes(number, own, after, places)
+
+        return self.change(number, recast)
 
     def edit(self, number: str, work: Callable[[Script], Script]) -> OpenScript:
         """Change the lines; earlier takes of changed lines are kept."""
@@ -224,7 +213,7 @@ class ScriptStore:
             casting = before.casting.having(digests=digests)
             before = before.having(title=now.title, script=script, casting=casting, takes=now.takes)
             saved = self._projects.save(number, self._keeping_takes(number, now, before))
-        return self._opened(number, saved)
+        return self._opened(number, saved, changed=True)
 
     def read(self, number: str, text: str) -> OpenScript:
         """Parse typed text into a new script, or into an existing one."""
@@ -387,9 +376,12 @@ class ScriptStore:
     def _rekeyed(self, project: Project) -> Project:
         return project.having(casting=project.casting.rekeyed(self.choices().key))
 
-    def _keeping_takes(self, number: str, before: Project, after: Project) -> Project:
-        """`after` with the takes that its changed lines had before."""
-        changed = changed_lines(before.script, after.script)
+    def _keeping_takes(
+        self, number: str, before: Project, after: Project, places: Sequence[int] | None = None
+    ) -> Project:
+        """`after` with the takes that its changed lines had before; `places`: which lines these
+        are in `before`."""
+        changed = changed_lines(before.script, after.script) if places is None else places
         if not changed:
             return after
         planned = self._planned.get(number)
@@ -401,7 +393,9 @@ class ScriptStore:
         had = [(lines[place].id, take_of(lines[place], key)) for place, key in keys if key]
         return after.having(takes=with_takes(after.takes, had)) if had else after
 
-    def _opened(self, number: str, project: Project, remember: bool = True) -> OpenScript:
+    def _opened(
+        self, number: str, project: Project, remember: bool = True, changed: bool = False
+    ) -> OpenScript:
         voices, digests = self._voices(project)
         refusal = self.choices().refusal
         able = frozenset(
@@ -416,6 +410,8 @@ class ScriptStore:
         if remember:
             with self._lock:
                 _remember(self._planned, number, planned)
+        if changed:
+            self.on_change(number)
         return self._of(number, project, planned)
 
     def _of(self, number: str, project: Project, planned: _Plan) -> OpenScript:
@@ -480,20 +476,9 @@ def _labelled(voices: Iterable[Choice]) -> list[tuple[str, str]]:
     return [(own.label, own.key) for own in voices] or [("The model's own", "")]
 
 
-def spoken_key(job: Job, sounds: LineAudio) -> str:
-    """The key of a line's audio, before a change of speed if that exists; else empty."""
-    return next((key for key in (job.natural, job.key) if key and key in sounds), "")
-
-
 def _remember(known: dict[str, _Plan], number: str, value: _Plan) -> None:
     """Add as the latest; the oldest is dropped above a limit."""
     known.pop(number, None)
     known[number] = value
     if len(known) > REMEMBERED:
         del known[next(iter(known))]
-
-
-def _label(title: str, lines: int) -> Message:
-    if lines == 1:
-        return Message("{title} · 1 line", title=title)
-    return Message("{title} · {count:,} lines", title=title, count=lines)

@@ -1,4 +1,7 @@
-"""Titles of scripts: one line that reads as it is written. Knows no stores."""
+"""Titles of scripts: one line that reads as it is written, from the text where none is given.
+
+Knows no stores.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import itertools
 import unicodedata
 from collections.abc import Collection
 
+from engine import Message
 from studio.scripts.model import Script
 from studio.scripts.text.cues import said_of
 
@@ -40,6 +44,13 @@ def free_title(title: str, taken: Collection[str]) -> str:
     used = {each.casefold() for each in taken}
     numbered = (f"{title[:190]} ({number})" for number in itertools.count(2))
     return next(each for each in itertools.chain([title], numbered) if each.casefold() not in used)
+
+
+def listed_title(title: str, lines: int) -> Message:
+    """A title with the number of its lines."""
+    if lines == 1:
+        return Message("{title} · 1 line", title=title)
+    return Message("{title} · {count:,} lines", title=title, count=lines)
 
 
 def _is_odd(char: str) -> bool:

@@ -38,6 +38,11 @@ def status_of(job: Job, sounds: LineAudio) -> Status:
     return "done" if job.key in sounds else "waiting"
 
 
+def spoken_key(job: Job, sounds: LineAudio) -> str:
+    """The key of a line's audio, before a change of speed if that exists; else empty."""
+    return next((key for key in (job.natural, job.key) if key and key in sounds), "")
+
+
 def problem_of(end: End | None, track: Track) -> str:
     """Why the result cannot be used; empty if it can."""
     request = track.job.request

@@ -72,12 +72,15 @@ class LiveTake:
         about: About = UNNAMED,
         machine_speed: float | None = None,
         early: bool = False,
+        urgent: bool = True,
     ) -> None:
-        """`early`: each piece is played when it comes, also on a slow machine."""
+        """`early`: each piece is played when it comes, also on a slow machine. `urgent`: work that
+        nobody hears waits for it."""
         self.id = secrets.token_urlsafe(12)
         self.about = about
         self.readers = 0  # on the raw route
         self.read_from = 0  # where the latest reader is
+        self.read_last: float | None = None  # when a reader last had it; None: never
         self.failure = ""
         self.left = False  # stopped by its listener, not by a lost connection
         self.opened = time.perf_counter()
@@ -85,7 +88,7 @@ class LiveTake:
         self.latest = self.opened
         self._first_samples = 0
         self._stream = stream
-        self._early = early
+        self._early, self._urgent = early, urgent
         self._machine_speed = machine_speed  # expected, before there is a `speed`
         self._pcm = bytearray()
         self._changed = asyncio.Event()
@@ -133,6 +136,11 @@ class LiveTake:
         rest = max(0.0, speaking_seconds(self.about.text) - self.made / SAMPLE_RATE)
         return LEAD_MARGIN * rest * (1 / speed - 1)
 
+    def hurried(self, spare: float) -> bool:
+        """Whether its listener waits for it, or it is made at less than `spare` times real time."""
+        late = self.speed is None or self.speed < spare
+        return self._urgent and not self.ended and late
+
     def slice(self, start: int, count: int = PIECE) -> bytes:
         return bytes(self._pcm[2 * start : 2 * (start + count)])
 
@@ -163,7 +171,14 @@ class LiveTake:
                     await self.change(HEARTBEAT)
         finally:
             self.readers -= 1
+            self.read_last = time.perf_counter()
             self._wake()
+
+    @property
+    def unheard(self) -> float:
+        """Seconds since the last reader left; 0 while there is one."""
+        since = self.opened if self.read_last is None else self.read_last
+        return 0.0 if self.readers else time.perf_counter() - since
 
     async def over(self) -> None:
         """Wait for the end."""

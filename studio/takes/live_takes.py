@@ -5,7 +5,9 @@
 
 Both read the same take by sample position, so a browser may use either, both, or switch in the
 middle and drop what it has. While the raw route is read the event carries state only. The event
-owns the take: cancelling it cancels the request.
+owns the take: cancelling it cancels the request. Where its connection broke, a take that was read
+on the raw route goes on for RESUME seconds, and as long as it is read again: its player goes on
+where it was. A page that leaves says so.
 
 Messages in payloads are data, which a page translates. Knows no page.
 """
@@ -22,10 +24,12 @@ from fastapi.responses import StreamingResponse
 
 from engine import End, Message, Pcm, SpeechEngine, SpeechRequest, TimbreError
 from studio.takes.event_transport import Ended, EventTransport, Payload, ending, refusal
-from studio.takes.live_take import UNNAMED, About, LiveTake, Stream
+from studio.takes.live_take import HEARTBEAT, UNNAMED, About, LiveTake, Stream
 
 RAW_PATH = "timbre/live"
+SPARE = 1.3  # times real time, from which a take leaves time for work that nobody waits for
 KEPT_SECONDS = 60.0  # seconds for which a finished take can be read
+RESUME = 20.0  # seconds for which a take whose listener's connection broke waits for him
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +44,8 @@ class LiveTakes:
         self._speed = speed  # of this machine: audio seconds a second, if known
         self._raw = raw  # off if the studio's own route cannot be reached, as on ZeroGPU
         self._takes: dict[str, LiveTake] = {}
-        self._keeping: set[asyncio.Task[Ended]] = set()  # keeps references to the tasks
+        self._keeping: dict[str, asyncio.Task[Ended]] = {}  # by take
+        self._left: set[asyncio.Task[None]] = set()  # keeps references to the tasks
 
     async def play(
         self,
@@ -48,22 +53,49 @@ class LiveTakes:
         keep: Keep | None = None,
         about: About = UNNAMED,
         early: bool = False,
+        urgent: bool = True,
     ) -> AsyncGenerator[Payload, None]:
         """Submit a request and yield payloads for a player; used by a tab's handler. `early`: the
-        player does not wait for what a slow machine has not made yet."""
+        player does not wait for what a slow machine has not made yet. `urgent`: see `hurried`."""
         try:  # in a thread: a long text takes a while, and the engine may be in another process
             stream, speed = await asyncio.to_thread(lambda: (submit(), self._speed()))
         except TimbreError as error:
             yield refusal(error.message)
             return
-        take = LiveTake(stream, about, speed, early)
+        take = LiveTake(stream, about, speed, early, urgent)
         self._takes[take.id] = take
         try:
             async for payload in self._tell(take, keep):
                 yield payload
         finally:
-            take.cancel()
-            asyncio.get_running_loop().call_later(KEPT_SECONDS, self._takes.pop, take.id, None)
+            if take.ended or take.left or (take.read_last is None and not take.readers):
+                self._end(take)
+            else:
+                waiting = asyncio.create_task(self._await_listener(take))
+                self._left.add(waiting)
+                waiting.add_done_callback(self._left.discard)
+
+    @property
+    def hurried(self) -> bool:
+        """Whether somebody waits for the sound of an urgent take, or hears it hardly faster than
+        it is made: other work should begin later."""
+        return any(take.hurried(SPARE) for take in self._takes.values())
+
+    async def _await_listener(self, take: LiveTake) -> None:
+        """Its event is gone; its listener may only have lost the connection."""
+        try:
+            while not (take.ended or take.left or take.unheard > RESUME):
+                await take.change(HEARTBEAT)
+        finally:
+            self._end(take)
+
+    def _end(self, take: LiveTake) -> None:
+        take.cancel()
+        asyncio.get_running_loop().call_later(KEPT_SECONDS, self._forget, take.id)
+
+    def _forget(self, id: str) -> None:
+        self._takes.pop(id, None)
+        self._keeping.pop(id, None)
 
     async def speak(
         self, engine: SpeechEngine, prepare: Callable[[], SpeechRequest], voice: str = ""
@@ -93,17 +125,18 @@ class LiveTakes:
 
     def _kept(self, take: LiveTake, keep: Keep) -> asyncio.Task[Ended]:
         """Save it when it has ended, also if its listener left early."""
-        work = asyncio.create_task(_kept(take, keep))
-        self._keeping.add(work)
-        work.add_done_callback(self._keeping.discard)
+        work = self._keeping[take.id] = asyncio.create_task(_kept(take, keep))
         return work
 
     def missing(self, id: str, start: int) -> Payload | None:
-        """Audio from a sample on, for a browser that has a gap."""
+        """Audio from a sample on, and how it has ended, for a browser that has a gap."""
         take = self._takes.get(id)
         if take is None:
             return None
-        return EventTransport(take, start=start).payload()
+        telling, kept = EventTransport(take, start=start), self._keeping.get(id)
+        if not take.ended or (kept and not kept.done()):
+            return telling.payload()
+        return {**telling.payload(kept.result() if kept else ending(take)), "state": "done"}
 
     def leave(self, id: str) -> None:
         """The listener has left: cancel the request."""
@@ -122,6 +155,10 @@ class LiveTakes:
                 raise HTTPException(404, "This take is over. Speak it again.")
             headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             return StreamingResponse(take.read(start), media_type="audio/pcm", headers=headers)
+
+        @router.post(f"/{RAW_PATH}/{{id}}/leave", status_code=204, include_in_schema=False)
+        async def left(id: str) -> None:
+            self.leave(id)
 
         return router
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import gradio as gr
@@ -36,7 +39,24 @@ def mount_page(application: FastAPI, studio: Studio, login: Login | None = None)
     refuse_unsent_files(shell)
     remember(shell, SESSIONS)
     gr.mount_gradio_app(application, shell, "/", **looks(), **door.asking)
+    _resume_renderings(application, studio)
     door.guard(mounted(application))
+
+
+def _resume_renderings(application: FastAPI, studio: Studio) -> None:
+    """Once the application has started, in its event loop."""
+    before = application.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[Any]:
+        async with before(app) as state:
+            resuming = asyncio.create_task(studio.playback.resume())
+            try:
+                yield state
+            finally:
+                resuming.cancel()
+
+    application.router.lifespan_context = lifespan
 
 
 def looks() -> dict[str, Any]:

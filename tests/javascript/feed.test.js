@@ -103,3 +103,43 @@ test('payloads may be lost and merged, and each sample is heard once', () =>
     assert.equal(whole, total);
     assert.deepEqual(heard, [...sound]);
   }));
+
+test('after a cut the rest is fetched from the sample that was reached', async () => {
+  const asked = [];
+  const routes = [
+    () => new Response(new Int16Array(480).buffer), // before the cut, which breaks the next two
+    () => { throw new TypeError('network'); },
+    () => { throw new TypeError('network'); },
+    () => new Response(new Int16Array(240).buffer),
+    () => new Response(new Int16Array(0).buffer),
+  ];
+  globalThis.fetch = async (url) => {
+    asked.push(Number(url.searchParams.get('from')));
+    return routes.shift()();
+  };
+  const answers = [{ start: 720, pcm: '', made: 720, state: 'ended' }, { start: 720, pcm: '', made: 720, state: 'done', ended: { reason: 'finished' } }];
+  const { feed, told } = listening(async () => answers.shift());
+  feed.take({ ...TAKE, raw: 'raw', seq: 1, made: 0 });
+  await until(() => told.includes('heard 480') && !feed.raw);
+  assert.equal(feed.goOn(), true);
+  assert.equal(feed.broken, true);
+  await until(() => !feed.cut);
+  assert.deepEqual(asked, [0, 480, 480, 480, 720]);
+  assert.deepEqual(told.filter((each) => !each.includes('null')), ['heard 480', 'whole 480', 'heard 240', 'whole 720']);
+  assert.equal(feed.broken, false);
+});
+
+test('what the server has let go after a cut is lost', async () => {
+  globalThis.fetch = async () => new Response('', { status: 404 });
+  const { feed, told } = listening();
+  feed.take({ ...TAKE, raw: 'raw', seq: 1, made: 0 });
+  await until(() => !feed.raw);
+  feed.goOn();
+  await until(() => told.includes('lost'));
+});
+
+test('without a raw route nothing is tried', () => {
+  const { feed } = listening();
+  feed.take({ ...TAKE, seq: 1, made: 0 });
+  assert.equal(feed.goOn(), false);
+});

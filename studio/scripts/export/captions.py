@@ -7,7 +7,7 @@ the next part's first word is heard (studio.word_times), or without its sound by
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -33,8 +33,17 @@ class Caption:
     text: str
 
 
-def captions(timeline: Timeline, sounds: LineAudio | None = None) -> list[Caption]:
-    return [caption for span in timeline.heard for caption in _parts(span, sounds)]
+def captions(
+    timeline: Timeline,
+    sounds: LineAudio | None = None,
+    on_progress: Callable[[float], object] = lambda _: None,
+) -> list[Caption]:
+    """In order. `on_progress` is called with the progress, 0 to 1."""
+    shown: list[Caption] = []
+    for number, span in enumerate(timeline.heard, 1):
+        shown += _parts(span, sounds)
+        on_progress(number / len(timeline.heard))
+    return shown
 
 
 def srt(timeline: Timeline, sounds: LineAudio | None = None) -> str:

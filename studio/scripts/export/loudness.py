@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -66,27 +66,53 @@ class LoudnessMeter:
 
 
 def loudness_gains(
-    timeline: Timeline, sounds: LineAudio, wanted: float = WANTED
+    timeline: Timeline,
+    sounds: LineAudio,
+    wanted: float = WANTED,
+    on_progress: Callable[[float], object] = lambda _: None,
 ) -> dict[str, float]:
-    """A factor for every speaker, with which the limited whole has the wanted loudness."""
+    """A factor for every speaker, with which the limited whole has the wanted loudness.
+
+    `on_progress` is called with the progress, 0 to 1.
+    """
     spans: dict[str, list[Span]] = defaultdict(list)
     for span in timeline.heard:
         spans[span.line.speaker].append(span)
+    alone = {who: _sample_of(Timeline(tuple(own), ()), _OF_SPEAKER) for who, own in spans.items()}
+    whole = _sample_of(timeline, _OF_WHOLE)
+    size = sum(own.samples for own in alone.values()) + whole.samples
+    done = 0  # samples of what is measured
+
+    def measured(timeline: Timeline, decibels: dict[str, float]) -> dict[str, float]:
+        nonlocal done
+        before, own = done / size, timeline.samples / size
+        found = _corrected(
+            timeline, sounds, wanted, decibels, lambda share: on_progress(before + own * share)
+        )
+        done += timeline.samples
+        return found
+
     decibels: dict[str, float] = {}
-    for speaker, each in spans.items():
-        alone = _sample_of(Timeline(tuple(each), ()), _OF_SPEAKER)
-        decibels |= _corrected(alone, sounds, wanted, {speaker: 0.0})
-    return _factors(_corrected(_sample_of(timeline, _OF_WHOLE), sounds, wanted, decibels))
+    for who, own in alone.items():
+        decibels |= measured(own, {who: 0.0})
+    return _factors(measured(whole, decibels))
 
 
 def _corrected(
-    timeline: Timeline, sounds: LineAudio, wanted: float, decibels: dict[str, float]
+    timeline: Timeline,
+    sounds: LineAudio,
+    wanted: float,
+    decibels: dict[str, float],
+    on_progress: Callable[[float], object],
 ) -> dict[str, float]:
     """All gains changed alike until the limited audio has the wanted loudness."""
-    for _ in range(PASSES):
-        meter = LoudnessMeter()
+    size = max(1, timeline.samples)
+    for number in range(PASSES):
+        meter, fed = LoudnessMeter(), 0
         for block in mastered(timeline, sounds, _factors(decibels)):
             meter.feed(block)
+            fed += len(block)
+            on_progress((number + min(1.0, fed / size)) / PASSES)
         missing = wanted - meter.loudness
         if not math.isfinite(missing) or abs(missing) <= CLOSE:
             break

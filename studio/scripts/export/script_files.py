@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import secrets
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from engine import SAMPLE_RATE, RequestError
 from studio.scripts.export.audio_files import AudioFormat, Tags
@@ -15,9 +17,13 @@ from studio.scripts.export.captions import captions, chapter_list, srt_of, vtt_o
 from studio.scripts.export.export_files import export_file, export_lines
 from studio.scripts.export.loudness import WANTED, loudness_gains
 from studio.scripts.line_audio import LineAudio
+from studio.scripts.open_script import OpenScript
 from studio.scripts.projects import Project
-from studio.scripts.store import LANGUAGES, OpenScript, ScriptStore
-from studio.scripts.timeline import Timeline, build_timeline
+from studio.scripts.store import LANGUAGES, ScriptStore
+from studio.scripts.timeline import Timeline, build_timeline, check_whole
+
+Step: TypeAlias = Literal["loudness", "subtitles", "audio"]  # of an export, in this order
+OnStep: TypeAlias = Callable[[Step, float], object]  # called with the progress of a step, 0 to 1
 
 _THREE_LETTERS = {
     "zh": "zho", "en": "eng", "ja": "jpn", "ko": "kor", "de": "deu", "fr": "fra", "ru": "rus",
@@ -39,23 +45,54 @@ class ExportOptions:
     bitrate: int | None = None  # kbit/s
     artist: str = ""
 
+    @property
+    def form(self) -> AudioFormat:
+        """Raises InvalidSetting."""
+        return AudioFormat(self.kind, self.rate, self.bitrate)
 
-def export(
-    opened: OpenScript, options: ExportOptions, folder: Path, on_progress: Callable[[float], object]
-) -> list[Path]:
-    """Export into a new folder under `folder`."""
-    if opened.sounds is None:
-        raise RequestError("There is nothing to export yet. Write a text and press Speak.")
-    form = AudioFormat(options.kind, options.rate, options.bitrate)
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of an export with these options, in order."""
+        loudness: tuple[Step, ...] = () if self.loudness is None else ("loudness",)
+        return (*loudness, *(("subtitles",) if self.texts else ()), "audio")
+
+
+def check_export(opened: OpenScript, options: ExportOptions) -> None:
+    """Raises RequestError where `export` would refuse."""
+    options.form  # noqa: B018 (raises)
+    _timeline(opened, options)
+
+
+def export(opened: OpenScript, options: ExportOptions, folder: Path, on_step: OnStep) -> list[Path]:
+    """Export into a new folder under `folder`; what `on_step` raises ends it."""
+    form, timeline = options.form, _timeline(opened, options)
     target = folder / secrets.token_hex(16)
     target.mkdir(parents=True)
-    timeline = build_timeline(opened.script, opened.jobs, opened.sounds)
+    try:
+        return _exported(opened, options, timeline, form, target, on_step)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def _exported(
+    opened: OpenScript,
+    options: ExportOptions,
+    timeline: Timeline,
+    form: AudioFormat,
+    target: Path,
+    on_step: OnStep,
+) -> list[Path]:
+    assert opened.sounds is not None
     title = opened.project.title
     name = safe_name(title)
     gains = None
-    if options.loudness is not None and timeline.heard:
-        gains = loudness_gains(timeline, opened.sounds, options.loudness)
-    texts = _texts(timeline, name, opened.sounds) if options.texts else {}
+    if options.loudness is not None:
+        measured = partial(on_step, "loudness")
+        gains = loudness_gains(timeline, opened.sounds, options.loudness, measured)
+    texts: dict[str, str] = {}
+    if options.texts:
+        texts = _texts(timeline, name, opened.sounds, partial(on_step, "subtitles"))
     artist = options.artist.strip()[:200] or opened.project.book.author
     tags = Tags(
         title,
@@ -64,7 +101,11 @@ def export(
         cover=opened.cover.read_bytes() if opened.cover else b"",
     )
     common: dict[str, Any] = dict(
-        form=form, tags=tags, gains=gains, partial=options.partial, on_progress=on_progress
+        form=form,
+        tags=tags,
+        gains=gains,
+        partial=options.partial,
+        on_progress=partial(on_step, "audio"),
     )
     if options.by_line:
         path = target / f"{name}.zip"
@@ -93,8 +134,20 @@ def _language(project: Project) -> str:
     return _THREE_LETTERS.get(named, "")
 
 
-def _texts(timeline: Timeline, name: str, sounds: LineAudio) -> dict[str, str]:
-    shown = captions(timeline, sounds)  # aligned once
+def _timeline(opened: OpenScript, options: ExportOptions) -> Timeline:
+    """Raises RequestError where nothing, or not all that is wanted, can be heard."""
+    if opened.sounds is None:
+        raise RequestError("There is nothing to export yet. Write a text and press Speak.")
+    timeline = build_timeline(opened.script, opened.jobs, opened.sounds)
+    if not options.partial or not timeline.heard:
+        check_whole(timeline)
+    return timeline
+
+
+def _texts(
+    timeline: Timeline, name: str, sounds: LineAudio, on_progress: Callable[[float], object]
+) -> dict[str, str]:
+    shown = captions(timeline, sounds, on_progress)  # aligned once
     texts = {f"{name}.srt": srt_of(shown), f"{name}.vtt": vtt_of(shown)}
     if len(timeline.chapters) > 1:
         texts[f"{name}-chapters.txt"] = chapter_list(timeline)

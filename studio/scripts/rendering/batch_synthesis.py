@@ -13,7 +13,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -75,10 +83,13 @@ class BatchSynthesis:
         at_once: int = AT_ONCE,
         listening: bool = True,
         only: Collection[int] | None = None,
+        yields: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`listening`: it is played while it is spoken. `only`: speak only these lines."""
+        """`listening`: it is played while it is spoken. `only`: speak only these lines. `yields`:
+        whether to begin no further line now, since others are in a hurry."""
         self._speaker, self._sounds, self._listening = speaker, sounds, listening
         self._jobs = {job.line: job for job in jobs}
+        self._only, self._yields = only, yields
         wanted = [job for job in jobs if only is None or job.line in only]
         waiting = [job for job in wanted if status_of(job, sounds) == "waiting"]
         self._tracks = {job.key: Track(job) for job in reversed(waiting)}
@@ -176,6 +187,28 @@ class BatchSynthesis:
             self._pace = self._new_pace() if listening else None
             self._notify()
 
+    def replan(self, jobs: Sequence[Job]) -> None:
+        """Take other jobs for the same script: lines that have not begun are spoken as they are
+        planned now, new lines too. What has begun or is done stays as it was."""
+        if self.over:
+            return
+        queued, known = set(self._queue), self._jobs
+        begun = {key: self._tracks[key] for key in self._order if key not in queued}
+        open_ = [job for job in jobs if job.line not in known or known[job.line].key in queued]
+        wanted = [job for job in open_ if self._only is None or job.line in self._only]
+        waiting = [job for job in wanted if status_of(job, self._sounds) == "waiting"]
+        fresh = {job.key: Track(job) for job in reversed(waiting) if job.key not in begun}
+        for key in queued - fresh.keys():
+            self._tracks[key].ended = True  # whoever waits for it goes on with what is planned now
+        self._jobs = {job.line: job for job in jobs}
+        self._tracks = {**begun, **fresh}
+        self._queue = deque(dict.fromkeys(job.key for job in waiting if job.key in fresh))
+        self._order = [*begun, *self._queue]
+        self._forecast.expect(sum(job.size for job in waiting) + _size_of(begun.values()))
+        if self._pace:
+            self._pace = self._new_pace()
+        self._notify()
+
     async def ended(self, timeout: float | None = None) -> bool:
         """Wait until it has completed or was stopped; False after the timeout."""
         if self._task:
@@ -200,15 +233,19 @@ class BatchSynthesis:
     ) -> AsyncIterator[Piece]:
         """The audio from line `start` on, in order, as soon as it is ready.
 
-        Failed lines are skipped.
+        Failed lines are skipped. A line is played as it is planned when its turn comes.
         """
-        lines = list(self._jobs)
-        for line in lines[0 if start is None else lines.index(start) :]:
-            job = self._jobs[line]
+        line = next(iter(self._jobs), None) if start is None else start
+        while line is not None:
+            job, planned, heard = self._jobs[line], self._jobs, 0
             async for pcm in self._audio_of(job, heartbeat):
+                heard += len(pcm)
                 yield Piece(line, pcm)
+            if not heard and line in self._jobs and self._jobs[line].key != job.key:
+                continue  # planned anew while it was waited for
             for pcm in _pieces(silence(job.pause)):
                 yield Piece(line, pcm)
+            line = _following(line, planned, self._jobs)
 
     async def _audio_of(self, job: Job, heartbeat: float) -> AsyncIterator[Pcm]:
         track, heard = self._tracks.get(job.key), 0
@@ -246,7 +283,8 @@ class BatchSynthesis:
 
     async def _work(self) -> None:
         while self._queue:
-            if self._pace and 0 < self._in_flight >= self._pace.allowed():
+            crowded = self._pace and 0 < self._in_flight >= self._pace.allowed()
+            if crowded or (self._yields() and not self._is_awaited()):
                 await self.changed()
                 continue
             track = self._tracks[self._queue.popleft()]
@@ -314,6 +352,10 @@ class BatchSynthesis:
             except Busy as busy:
                 await asyncio.sleep(min(busy.retry_after, LONGEST_WAIT))
 
+    def _is_awaited(self) -> bool:
+        """Whether a listener waits for the line that would begin now."""
+        return self._listening and self._first_unfinished() == self._queue[0]
+
     def _is_next(self, track: Track) -> bool:
         """Whether it is the line that is played next."""
         return self._listening and self._first_unfinished() == track.job.key
@@ -331,6 +373,18 @@ class BatchSynthesis:
     def _notify(self) -> None:
         self._change.set()
         self._change = asyncio.Event()
+
+
+def _following(line: int, planned: Mapping[int, Job], now: Mapping[int, Job]) -> int | None:
+    """The line after `line` as it is planned now; where it is gone, as it was planned before."""
+    lines = iter(now if line in now else planned)
+    next((each for each in lines if each == line), None)
+    return next((each for each in lines if each in now), None)
+
+
+def _size_of(tracks: Iterable[Track]) -> int:
+    """Letters of tracks that have not ended."""
+    return sum(track.job.size for track in tracks if not track.ended)
 
 
 def _pieces(pcm: Pcm) -> Iterator[Pcm]:

@@ -22,8 +22,9 @@ from typing import NamedTuple, TypeAlias
 from engine import InvalidText, RequestError, SpeechEngine, SpeechRequest, TimbreError
 from studio.scripts import BatchSynthesis, Job, Progress, ScriptStream, Status, status_of
 from studio.scripts.edits import redo
+from studio.scripts.open_script import OpenScript
 from studio.scripts.rendering.batch_synthesis import LOST
-from studio.scripts.store import OpenScript, ScriptStore
+from studio.scripts.store import ScriptStore
 from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About, Part
 from studio.takes.live_takes import LiveTakes
@@ -58,6 +59,9 @@ class Render:
     stopped: bool = False  # by a user
     attended: float = field(default_factory=time.monotonic)  # when a page last looked
     task: asyncio.Task[None] | None = None
+    changes: int = 0  # of the script since it has begun
+    replanning: asyncio.Task[None] | None = None
+    loop: asyncio.AbstractEventLoop | None = None  # once it has begun
 
 
 @dataclass(eq=False)
@@ -91,6 +95,7 @@ class ScriptPlayback:
         self._listeners: dict[str, list[Listener]] = defaultdict(list)
         self._failures: dict[str, dict[str, str]] = defaultdict(dict)  # by script, by key
         self._asked: dict[str, float] = {}
+        store.on_change = self._changed
 
     # State.
 
@@ -218,6 +223,48 @@ class ScriptPlayback:
         for render in self._renders.get(number, []):
             _stop(render)
 
+    async def resume(self) -> None:
+        """Go on with what the server's last end has broken off; called when the server begins."""
+        while not self._engine.capabilities():  # no model yet
+            await asyncio.sleep(CHECK)
+        for number in await asyncio.to_thread(self._store.titles):
+            if self._store.is_rendering(number):
+                with suppress(TimbreError, OSError):
+                    await self._resume(number)
+
+    async def _resume(self, number: str) -> None:
+        opened = await asyncio.to_thread(self._ready, number)
+        done = sum(status in ("done", "locked") for status in self._statuses(opened))
+        if await asyncio.to_thread(self._store.resume_rendering, number, done):
+            render = await self._render_of(opened, opened.jobs[0].line, False, None)
+            async with self._joined(number, render, aloud=False):
+                pass  # nobody listens
+
+    def _statuses(self, opened: OpenScript) -> list[Status]:
+        standing = self.line_status(opened)
+        return [standing(job)[0] for job in opened.jobs]
+
+    def _changed(self, number: str) -> None:
+        """A script was changed, in whatever thread: its running render takes the lines as they
+        are now."""
+        for render in [each for each in self._renders.get(number, ()) if each.whole]:
+            if render.loop and not render.loop.is_closed():
+                render.loop.call_soon_threadsafe(self._replan_soon, number, render)
+
+    def _replan_soon(self, number: str, render: Render) -> None:
+        render.changes += 1
+        if render.replanning is None or render.replanning.done():
+            render.replanning = asyncio.create_task(self._replan(number, render))
+
+    async def _replan(self, number: str, render: Render) -> None:
+        """Until the plan is that of the latest change."""
+        planned = 0
+        while planned != render.changes:
+            planned = render.changes
+            with suppress(TimbreError):  # a voice is gone: what was planned goes on
+                opened = await asyncio.to_thread(self._store.ready, number)
+                render.batch.replan(opened.jobs)
+
     def stop_take(self, take: str) -> None:
         """Stop the rendering that a stopped player played, unless others listen to it."""
         for listener in [one for each in self._listeners.values() for one in each]:
@@ -272,7 +319,10 @@ class ScriptPlayback:
         self._listeners[number] = [*known, listener]
         try:
             about = About("", "", listener.parts)
-            async for payload in self._live.play(lambda: listener.stream, about=about):
+            urgent = not listener.render.whole
+            async for payload in self._live.play(
+                lambda: listener.stream, about=about, urgent=urgent
+            ):
                 listener.take = payload["id"]
                 yield payload
         finally:
@@ -297,6 +347,7 @@ class ScriptPlayback:
             at_once=self._at_once(),
             listening=aloud,
             only=wanted,
+            yields=lambda: self._live.hurried,
         )
         return Render(batch, whole=True)
 
@@ -309,6 +360,7 @@ class ScriptPlayback:
                 with suppress(TimbreError):  # rendering works without the mark
                     self._store.begin_rendering(number)
             self._renders[number].append(render)
+            render.loop = asyncio.get_running_loop()
             render.batch.start()
             render.task = asyncio.create_task(self._supervise(number, render))
         elif aloud:

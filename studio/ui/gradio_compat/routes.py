@@ -53,5 +53,6 @@ OPEN: Final = (
     Route(READ, r"/timbre/.+"),  # live audio and downloads, beside the page
     # Few lie there, for minutes: a second try of a large one must not lock its sender out.
     Route(("POST",), r"/timbre/projects", MOST_FILE, quota=False),
+    Route(("POST",), r"/timbre/live/[^/]+/leave"),
 )
 LOGIN: Final = re.compile(r"/login/?")

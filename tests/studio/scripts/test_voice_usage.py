@@ -47,7 +47,7 @@ def test_what_a_deleted_voice_has_spoken_is_heard_and_exported(tab, cast, studio
     studio.library.delete(ada.id)
     assert statuses(tab, cast) == ["done"] * LINES
     opened = tab.store.open(cast)
-    files = export(opened, ExportOptions("wav"), tmp_path, lambda _: None)
+    files = export(opened, ExportOptions("wav"), tmp_path, lambda *_: None)
     assert Path(files[0]).stat().st_size > 1000
     line = next(own.id for own in opened.script.lines if own.speaker == "Anna")
     assert heard([each for each in told(tab.playback.listen(cast, line)) if each])

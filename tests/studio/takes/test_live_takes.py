@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from engine import InvalidText, Pcm, Preset, SpeechRequest, speaking_seconds
 from engine.testing import FakeEngine
+from studio.takes import live_takes
 from studio.takes.event_transport import EventTransport, Payload
 from studio.takes.live_take import PIECE, About, LiveTake
 from studio.takes.live_takes import LiveTakes
@@ -281,3 +282,58 @@ def test_the_event_goes_on_where_the_raw_route_was() -> None:
 
     got, start = asyncio.run(run())
     assert 0 < got - PIECE <= start <= got  # the last piece may have been lost on its way
+
+
+@pytest.mark.parametrize("after", ["nothing", "the rest", "leaving"])
+def test_a_take_whose_connection_broke_waits_for_its_listener(
+    after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its player reads on at the sample that it has reached; who leaves or stays away ends it."""
+    monkeypatch.setattr(live_takes, "RESUME", 0.5 if after == "nothing" else 600.0)
+
+    async def run() -> None:
+        takes, stream = LiveTakes(), steady(40 if after == "the rest" else 5000, speed=4)
+        kept: list[Pcm] = []
+        playing = takes.play(lambda: stream, lambda pcm, *_: str(kept.append(pcm)))
+        id = (await anext(playing))["id"]
+        reading = takes._takes[id].read(0)
+        heard = await anext(reading)
+        await reading.aclose()
+        await playing.aclose()
+        assert not stream.left
+        if after == "leaving":
+            takes.leave(id)
+        if after == "the rest":
+            async for piece in takes._takes[id].read(len(heard) // 2):
+                heard += piece
+            while (told := takes.missing(id, len(heard) // 2)) and told["state"] != "done":
+                await asyncio.sleep(0.01)
+            assert heard == stream.pcm.astype("<i2").tobytes()
+            assert kept[0].tobytes() == heard
+        while not kept:
+            await asyncio.sleep(0.01)
+        assert stream.left is (after != "the rest")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("speed", "urgent", "hurried"), [(1, True, 1), (1, False, 0), (8, True, 0)]
+)
+def test_a_listener_is_in_a_hurry_until_there_is_sound_to_spare(
+    speed: float, urgent: bool, hurried: bool
+) -> None:
+    async def run() -> None:
+        takes, stream = LiveTakes(), steady(5000, speed=speed)
+        async with aclosing(takes.play(lambda: stream, urgent=urgent)) as payloads:
+            id = (await anext(payloads))["id"]
+            assert takes.hurried is urgent  # nothing is heard yet
+            while takes._takes[id].speed is None:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+            assert takes.hurried == hurried
+        while not takes._takes[id].ended:
+            await asyncio.sleep(0.01)
+        assert not takes.hurried
+
+    asyncio.run(run())

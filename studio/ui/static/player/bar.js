@@ -45,7 +45,7 @@ function wordsFor(language) {
     words[key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
-function clock(samples) {
+export function clock(samples) {
   const seconds = Math.floor(samples / 24000);
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 }

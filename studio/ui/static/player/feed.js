@@ -3,6 +3,7 @@
 
 const RAW_PATIENCE = 700; // ms in which the raw route must bring what has been made
 const ASK_AGAIN = 250; // ms
+const TRY_AGAIN = 1000; // ms between tries to go on after a cut
 
 function samplesOf(base64) {
   const text = atob(base64);
@@ -33,6 +34,9 @@ export class Feed {
     this.dropped = false;
     this.transport = 'event';
     this.raw = null; // an AbortController while the raw route is read
+    this.path = null; // of the raw route, where it is one
+    this.cut = false; // the event broke off: the raw route alone brings the rest
+    this.broken = false; // there is no connection now
     this.past = new Set(); // ids of takes that are over for us
   }
 
@@ -41,11 +45,12 @@ export class Feed {
     if (payload.id !== this.id) this.begin(payload);
     if (payload.seq <= this.seq) return;
     this.seq = payload.seq;
+    this.path = payload.raw ?? this.path;
     if (!this.dropped) this.hear(payload.start, samplesOf(payload.pcm));
     if (payload.ended) this.total = payload.made;
     this.listener.news(payload); // also of a take that was stopped: it may have been kept
     if (this.dropped) return;
-    this.tryRaw(payload);
+    if (!this.cut) this.tryRaw(payload);
     this.settle();
   }
 
@@ -53,7 +58,7 @@ export class Feed {
     this.leaveRaw();
     this.past.add(this.id);
     Object.assign(this, { id: payload.id, seq: 0, received: 0, total: null, dropped: false });
-    Object.assign(this, { told: null, asking: false, transport: 'event' });
+    Object.assign(this, { told: null, asking: false, transport: 'event', path: null, cut: false, broken: false });
     this.listener.begin(payload);
   }
 
@@ -72,6 +77,46 @@ export class Feed {
     }
   }
 
+  // The connection broke: go on at the sample that was reached once it is back. Returns whether
+  // this is tried; then `lost` of the listener is called where the server has not the rest.
+  goOn() {
+    if (!this.path || this.cut) return this.cut;
+    this.leaveRaw();
+    [this.cut, this.broken] = [true, true];
+    this.readRest(this.id, this.path);
+    return true;
+  }
+
+  async readRest(id, path) {
+    const wanted = () => this.cut && this.id === id && !this.dropped;
+    while (wanted()) {
+      const raw = (this.raw = new AbortController());
+      try {
+        await this.readRaw(new URL(path, document.baseURI), raw);
+        if (this.raw !== raw) return;
+        this.raw = null;
+        const answer = await this.ask(id, this.received);
+        if (!wanted()) return;
+        if (!answer || answer.ended?.reason === 'cancelled') return this.listener.lost();
+        if (answer.state !== 'done') this.total = null; // it goes on, or is being kept
+        else return this.takeRest(answer);
+      } catch (error) {
+        if (!wanted()) return;
+        [this.raw, this.broken] = [null, true];
+        if (error.status === 404) return this.listener.lost();
+      }
+      await new Promise((go) => setTimeout(go, TRY_AGAIN));
+    }
+  }
+
+  takeRest(answer) {
+    this.hear(answer.start, samplesOf(answer.pcm));
+    this.total = answer.made;
+    this.cut = false;
+    this.listener.news(answer);
+    this.settle();
+  }
+
   // Nothing more of this take is wanted.
   drop() {
     this.dropped = true;
@@ -79,7 +124,7 @@ export class Feed {
   }
 
   hear(start, samples) {
-    const known = this.received - start;
+    const known = this.received - start; // samples of these that are here already
     if (known < 0 && !this.raw) this.fill(start); // what the raw route brings is not asked for
     if (known < 0 || known >= samples.length || this.dropped) return;
     const fresh = known ? samples.slice(known) : samples;
@@ -162,7 +207,8 @@ export class Feed {
     let at = this.received;
     url.searchParams.set('from', at);
     const response = await fetch(url, { signal: raw.signal });
-    if (!response.ok) throw new Error(`${response.status}`);
+    if (!response.ok) throw Object.assign(new Error(`${response.status}`), { status: response.status });
+    this.broken = false;
     let half = new Uint8Array(0); // a sample cut in two by the network
     for (const reader = response.body.getReader(); ; ) {
       const { done, value } = await reader.read();

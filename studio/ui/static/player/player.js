@@ -3,7 +3,7 @@
 
 import { whenGone } from '../lifetime.js';
 import { addStyle } from '../style.js';
-import { Bar } from './bar.js';
+import { Bar, clock } from './bar.js';
 import { Feed } from './feed.js';
 import { RATE, Sound, Speaker, VOLUME, keep, kept } from './sound.js';
 
@@ -140,7 +140,13 @@ class Player {
     return this.now && !this.now.made && !this.now.stopped && !this.now.payload.ended;
   }
 
-  // The connection is gone, or the server has let the take go: what has come is played to its end.
+  // The connection is gone: what has come is played, and the rest is fetched once it is back.
+  cut() {
+    if (!this.feed.goOn()) this.lost();
+    this.describe();
+  }
+
+  // The server has let the take go: what has come is played to its end.
   lost() {
     this.now.lost = true;
     const { received } = this.feed;
@@ -247,6 +253,7 @@ class Player {
     if (over && this.active) return [report.paused ? 'paused' : 'playing'];
     if (stopped) return ['cancelled'];
     if (lost) return ['lost'];
+    if (this.feed.broken) return ['cut', { time: clock(this.received) }];
     if (payload.ended && (over || STOPPED.has(payload.ended.reason))) return this.lastWords(payload.ended);
     if (Sound.silent) return ['blocked'];
     if (report?.paused) return ['paused'];
@@ -278,7 +285,13 @@ document.addEventListener('click', ({ target }) => {
   if (button && !button.closest('.timbre-player')) lastPress = button;
 }, true);
 document.addEventListener('timbre-lost', () => {
-  for (const player of players) if (player.speaking) player.lost();
+  for (const player of players) if (player.speaking) player.cut();
+});
+// A page that is left tells so: a take whose connection only broke waits for its listener.
+window.addEventListener('pagehide', () => {
+  for (const { speaking, feed } of players) {
+    if (speaking && feed.path) navigator.sendBeacon(new URL(`${feed.path}/leave`, document.baseURI));
+  }
 });
 
 // A player of a component, until that has left the page; `page`: see Player.

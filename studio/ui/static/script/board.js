@@ -1,15 +1,17 @@
-// The lines and the cast of a script. The server sends pieces of HTML by key; only those that have
-// changed are exchanged, and never one that somebody is writing in. What is pressed is told.
+// The lines and the cast of a script. The server sends pieces of HTML by key; only what has changed
+// in them is changed in the page, and nothing where somebody is writing. What is pressed is told.
 
 import { lifeOf } from '../lifetime.js';
 import { players } from '../player/player.js';
 import { Sound } from '../player/sound.js';
 import { addStyle } from '../style.js';
 import { showMood, takeMood } from './line_mood.js';
+import { elementOf, patch } from './patch.js';
 
 const KEPT = 'timbre-script'; // where the browser remembers which script it had open
 const MINE = 'timbre-scripts';
 const DRAFT = 'timbre-script-draft';
+const ALOUD = 'timbre-script-aloud'; // whether what is rendered is played, as it was ticked last
 const FOLLOW = 200; // ms between looks at what is heard
 const TYPED = 250; // ms after the last letter of a search
 const EDGE = 60; // px from the window's edge where a dragged line scrolls it
@@ -27,13 +29,23 @@ function field(name) {
   return document.querySelector(`#script-${name} :is(textarea, input)`)?.value ?? '';
 }
 
+function newId() {
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (each) => each.toString(36)).join('');
+}
+
+function isSeen(node) {
+  const { top, bottom } = node.getBoundingClientRect();
+  const covered = document.querySelector('.timbre-player')?.offsetHeight ?? 0; // at the bottom of the page
+  return bottom > 0 && top >= 0 && bottom <= window.innerHeight - covered;
+}
+
 class Board {
   // tell: { act(detail), play(detail) }
   constructor(root, tell) {
     this.root = root;
     this.tell = tell;
-    this.pieces = new Map(); // key -> { html, node }
-    this.value = { number: '', items: [], heard: {} };
+    this.pieces = new Map(); // key -> { html, drawn, node }: `drawn` is the node as the server sent it
+    this.value = { number: '', items: [], heard: {}, answered: [] };
     this.held = null; // what the pointer is down on
     this.comparing = new Set(); // lines whose takes are shown
     this.drag = null; // { article, target, below } while a line is dragged
@@ -61,11 +73,12 @@ class Board {
     root.addEventListener('pointercancel', () => this.endDrag());
   }
 
-  // value: { number, items: [[key, html], …], heard: { take: [[sample, line], …] } }
+  // value: { number, items: [[key, html], …], heard: { take: [[sample, line], …] }, answered: [press, …] }
   show(value) {
     const [line, selector] = this.focused();
     if (value.number !== this.value.number) this.forgetView();
     this.value = value;
+    this.closeSaved();
     const { number, items } = value;
     if (items.length) this.remember(number);
     const wanted = new Set(items.map(([key]) => key));
@@ -95,7 +108,7 @@ class Board {
   }
 
   put(key, html, place) {
-    const piece = this.pieces.get(key) ?? { html: null, node: null };
+    const piece = this.pieces.get(key) ?? { html: null, drawn: null, node: null };
     if (piece.html !== html && !this.isBusy(piece.node)) this.draw(key, piece, html);
     if (this.root.children[place] !== piece.node) {
       this.root.insertBefore(piece.node, this.root.children[place] ?? null);
@@ -103,21 +116,19 @@ class Board {
   }
 
   draw(key, piece, html) {
-    const template = document.createElement('template');
-    template.innerHTML = html;
-    /** @type {any} */
-    const node = template.content.firstElementChild;
+    const drawn = elementOf(html);
     const focus = this.focusIn(piece.node);
-    piece.node?.replaceWith(node);
+    /** @type {any} */
+    const node = piece.node ? patch(piece.node, piece.drawn, drawn) : drawn.cloneNode(true);
     if (this.comparing.has(node.dataset.line)) this.compare(node, true);
-    this.pieces.set(key, Object.assign(piece, { html, node }));
-    if (focus) node.querySelector(focus)?.focus();
+    this.pieces.set(key, Object.assign(piece, { html, drawn, node }));
+    if (focus && !node.contains(document.activeElement)) node.querySelector(focus)?.focus();
   }
 
   // The script that this tab had open, and all that its browser has had: the latest come last.
   last() {
     const [number, mine] = [recall(KEPT), localStorage.getItem(MINE)].map((each) => each ?? '');
-    return { number, mine, draft: JSON.parse(recall(DRAFT) ?? 'null') };
+    return { number, mine, draft: JSON.parse(recall(DRAFT) ?? 'null'), aloud: recall(ALOUD) !== 'false' };
   }
 
   // What is typed is kept until it was read, so that a reload does not lose it.
@@ -125,6 +136,10 @@ class Board {
     if (!target.closest?.('#script-text')) return;
     const draft = { number: this.value.number, seen: field('seen'), text: target.value };
     keep(DRAFT, JSON.stringify(draft));
+  }
+
+  ticked(target) {
+    if (target.closest?.('.timbre-aloud')) keep(ALOUD, String(target.checked));
   }
 
   forgetRead() {
@@ -149,23 +164,32 @@ class Board {
     const now = players.map((each) => each.now).find((each) => this.marks(each));
     const played = now?.report?.played ?? -1;
     const line = this.marks(now)?.filter(([sample]) => sample <= played).at(-1)?.[1];
+    const before = this.root.querySelector('article.heard');
     let shown = line === undefined;
     for (const node of this.root.querySelectorAll('article')) {
       const heard = node.dataset.line === String(line);
       node.classList.toggle('heard', heard);
       shown ||= heard;
     }
+    this.keepInView(before, this.root.querySelector('article.heard'));
     const find = this.root.querySelector('[data-act=find]');
     if (find) Object.assign(find, { hidden: shown }).dataset.line = line ?? '';
+  }
+
+  // The line that is heard stays on screen, unless somebody has scrolled away from the one before.
+  keepInView(before, heard) {
+    if (!before || !heard || heard === before || !isSeen(before) || isSeen(heard)) return;
+    const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    heard.scrollIntoView({ block: 'center', behavior: still ? 'auto' : 'smooth' });
   }
 
   marks(now) {
     return now && !now.over ? this.value.heard[now.id] : undefined;
   }
 
-  // Somebody is writing or pressing here; what was sent may be drawn over.
+  // Somebody is writing or pressing here.
   isBusy(node) {
-    return Boolean(node?.contains(this.held) || node?.querySelector('form:not([hidden], [data-sent])'));
+    return Boolean(node?.contains(this.held) || node?.querySelector('form:not([hidden])'));
   }
 
   // Behind the click, which goes to what is still the pressed button.
@@ -293,10 +317,27 @@ class Board {
   }
 
   close(form) {
-    form.hidden = true;
-    form.closest('article').classList.remove('open');
+    this.hide(form);
     form.closest('article').querySelector('[data-edit]')?.focus();
     this.show(this.value); // what has changed meanwhile
+  }
+
+  hide(form) {
+    form.hidden = true;
+    delete form.dataset.sent;
+    form.closest('article').classList.remove('open');
+  }
+
+  // A form stays open until the server has saved it, however long that takes; refused, it stays.
+  closeSaved() {
+    for (const form of this.root.querySelectorAll('form[data-sent]')) {
+      if (!this.value.answered.includes(form.dataset.sent)) continue;
+      const focused = form.contains(document.activeElement);
+      this.hide(form);
+      if (focused) form.closest('article').querySelector('[data-edit]')?.focus();
+      const { drawn } = this.pieces.get(`line-${this.about(form).line}`);
+      form.replaceWith(drawn.querySelector('form').cloneNode(true)); // without what was written in it
+    }
   }
 
   submit(event) {
@@ -305,9 +346,9 @@ class Board {
     const [text, who] = [form.text.value, form.who.value];
     const same = text === form.text.defaultValue && form.who.selectedOptions[0].defaultSelected;
     if (same) return this.close(form);
-    form.dataset.sent = '';
-    setTimeout(() => delete form.dataset.sent, 3000); // refused: it stays open
-    this.tell.act({ ...this.about(form), do: 'edit', text, who, was: form.text.defaultValue });
+    form.dataset.sent = newId();
+    const sent = { do: 'edit', press: form.dataset.sent, text, who, was: form.text.defaultValue };
+    this.tell.act({ ...this.about(form), ...sent });
   }
 
   key(event) {
@@ -348,6 +389,7 @@ export function mount({ element, trigger, props, watch }, { lines }) {
   if (!lines) return;
   const signal = lifeOf(root);
   document.addEventListener('input', ({ target }) => board.typed(target), { signal });
+  document.addEventListener('change', ({ target }) => board.ticked(target), { signal });
   const back = () => document.hidden || trigger('back', {});
   document.addEventListener('visibilitychange', back, { signal });
   if (!props.value.items.length) trigger('arrive', board.last());

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from engine import InvalidText
-from studio.scripts import Line, Passage, Project, Script, edits
+from studio.scripts import Line, Passage, Script, edits
+from studio.scripts.open_script import OpenScript
 from studio.scripts.rendering.playback import ScriptPlayback
-from studio.scripts.store import OpenScript, ScriptStore
+from studio.scripts.store import ScriptStore
 from studio.ui.tabs.script.left_out import places_of
 from studio.ui.tabs.script.view import PAGE, View
 
@@ -58,7 +59,8 @@ class ScriptActions:
         if action == "forget-parts":
             return self._store.change(number, lambda own: own.having(left_out=())), view
         if action == "cast":
-            return self._cast_as(number, str(press.get("who") or ""), str(press["value"])), view
+            who, voice = str(press.get("who") or ""), str(press.get("value") or "")
+            return self._store.recast(number, who, voice), view
         return self._changed(opened, str(action), _number(press.get("line")), press), view
 
     def _changed(self, opened: OpenScript, action: str, line: int, press: Press) -> OpenScript:
@@ -82,19 +84,6 @@ class ScriptActions:
         if action not in works:
             raise InvalidText("The page is older than the studio. Reload it.")
         return self._store.edit(opened.number, works[action])
-
-    def _cast_as(self, number: str, who: str, voice: str) -> OpenScript:
-        self._store.resolve(voice)  # refuses an unknown voice
-
-        def recast(project: Project) -> Project:
-            cast = (
-                project.casting.with_voice(who, voice)
-                if who
-                else project.casting.having(default=voice)
-            )
-            return project.having(casting=cast)
-
-        return self._store.change(number, recast)
 
 
 def _without(script: Script, line: int) -> Script:

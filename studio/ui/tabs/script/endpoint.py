@@ -40,7 +40,7 @@ class ScriptEndpoint:
             if failure := rendering.first_error:
                 raise RequestError(failure)
             options = ExportOptions(format)
-            files = await asyncio.to_thread(export, opened, options, Path(folder), lambda _: None)
+            files = await asyncio.to_thread(export, opened, options, Path(folder), lambda *_: None)
             yield str(files[0]), str(files[1])
 
 

@@ -7,6 +7,7 @@ server sent last; where the text differs from it, the user has typed.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +20,9 @@ from studio.context import Studio
 from studio.imports.formats import SUFFIXES
 from studio.imports.project_uploads import GONE
 from studio.scripts import Delivery, text_of
+from studio.scripts.open_script import OpenScript
 from studio.scripts.rendering.playback import Payloads
-from studio.scripts.store import PROJECT_SUFFIX, OpenScript
+from studio.scripts.store import PROJECT_SUFFIX
 from studio.takes.event_transport import Payload
 from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import tell
@@ -31,7 +33,11 @@ from studio.ui.tabs.script.options import ReadingFields, delivery_of, values_of
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import Update
 
+# Not queued: for events that must never be refused.
+BARE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 TICK = 0.6  # seconds between polls during rendering
+ANSWERED = 64  # presses of all pages that are remembered as carried out
+LONGEST_PRESS = 40  # characters of a press's name
 MOST_MINE = 100  # scripts that a browser remembers
 EXAMPLE = """# The Key
 
@@ -79,6 +85,7 @@ class ScriptTab:
         self._guests, self._uploads = studio.guests, studio.uploads
         self.store, self.playback = studio.scripts, studio.playback
         self._actions = ScriptActions(self.store, self.playback)
+        self._answered: deque[tuple[str, str]] = deque(maxlen=ANSWERED)  # script, press
 
     # Showing.
 
@@ -96,10 +103,12 @@ class ScriptTab:
         return *self._shown(opened, View(), mine), *reading, reading
 
     def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
-        """A page has loaded; it sends its last script and any unread text."""
+        """A page has loaded; it sends its last script, any unread text, and whether what is
+        rendered is played."""
         sent: Press = dict(detail(event))
         shown = self.show(str(sent.get("number") or ""), str(sent.get("mine") or ""))
-        return _with_draft(Shown(*shown[:FIELDS]), sent.get("draft")) + shown[FIELDS:]
+        drafted = _with_draft(Shown(*shown[:FIELDS]), sent.get("draft"))
+        return *drafted, *shown[FIELDS:], sent.get("aloud") is not False
 
     def offer(self, number: str, mine: str, view: View) -> tuple[Update, Update, Update]:
         """Refresh the choices of scripts, voices and languages."""
@@ -213,6 +222,8 @@ class ScriptTab:
                 return self._looked(*self._actions.done(self.store.look(number), view, press))
             opened = self._read(number, text, seen)
             opened, view = self._actions.done(opened, view, press)
+            if press.get("press"):
+                self._answered.append((opened.number, str(press["press"])[:LONGEST_PRESS]))
             return self._shown(opened, view, mine, (text, seen))
         return Shown(*(gr.skip(),) * FIELDS)
 
@@ -318,7 +329,7 @@ class ScriptTab:
             wanted = view.voices.lower()
             none = [] if any(wanted in name.lower() for name, _ in voices) else [board.no_voices()]
             items = [board.voice_search(), *none, *items]
-        return Board(number=opened.number, items=items, heard={})
+        return Board(number=opened.number, items=items, heard={}, answered=[])
 
     def _lines(self, opened: OpenScript, view: View) -> Board:
         number = opened.number
@@ -330,6 +341,7 @@ class ScriptTab:
             self.store.can_undo(number),
             self.playback.heard(number),
             self.playback.interrupted(opened),
+            [press for changed, press in tuple(self._answered) if changed == number],
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from engine import SAMPLE_RATE, InvalidAudio, Pcm
 from studio.scripts import Job, Line, LineAudio, Progress, Status
-from studio.scripts.store import OpenScript
+from studio.scripts.open_script import OpenScript
 from studio.scripts.text.cues import cues_of
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.left_out import book_items
@@ -29,10 +29,11 @@ def lines_of(
     can_undo: bool,
     heard: dict[str, list[tuple[int, int]]],
     interrupted: bool,
+    answered: list[str],
 ) -> Board:
     """The bar, the search field, a page of lines and the pager."""
     if opened.sounds is None:
-        return Board(number="", items=[("empty", board.EMPTY)], heard={})
+        return Board(number="", items=[("empty", board.EMPTY)], heard={}, answered=[])
     stands = [standing(job) for job in opened.jobs]
     wanted = WANTED.get(view.show)
     lines = opened.script.lines
@@ -51,7 +52,7 @@ def lines_of(
     told = book_items(opened.project.book, bool(opened.cover), opened.project.left_out)
     head = [board.bar(view, summary), *cut, *told, board.search(), *found]
     items = [*head, *rows, *board.pager(view, len(places))]
-    return Board(number=opened.number, items=items, heard=heard)
+    return Board(number=opened.number, items=items, heard=heard, answered=answered)
 
 
 def _row(opened: OpenScript, place: int, status: Status, error: str) -> Row:
@@ -68,7 +69,10 @@ def _row(opened: OpenScript, place: int, status: Status, error: str) -> Row:
     takes = _takes(opened, line, job)
     own = sorted({*job.moods}.difference(opened.moods))  # recordings of the voice's person
     moods = (*dict.fromkeys(opened.moods.values()), *own)
-    return Row(place + 1, line, status, error, seconds, peaks, chapter, dropped, takes, moods)
+    outdated = any(not take.text for take in takes)
+    return Row(
+        place + 1, line, status, error, seconds, peaks, chapter, dropped, takes, moods, outdated
+    )
 
 
 def _takes(opened: OpenScript, line: Line, job: Job) -> list[TakeRow]:

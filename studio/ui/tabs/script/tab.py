@@ -6,13 +6,11 @@ one response, so that text, voices and lines never disagree.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import gradio as gr
 
-from engine import Message
-from studio.context import LARGEST_UPLOAD, Studio
+from studio.context import Studio
 from studio.imports.formats import SUFFIXES
 from studio.imports.project_uploads import (
     BROKEN,
@@ -24,29 +22,21 @@ from studio.imports.project_uploads import (
     TOO_SLOW,
     ProjectUploads,
 )
-from studio.scripts.export.audio_files import BITRATES, KINDS, RATES
-from studio.scripts.export.loudness import WANTED
-from studio.scripts.export.script_files import ExportOptions, export, save_project
 from studio.scripts.store import PROJECT_SUFFIX
 from studio.takes import downloads
-from studio.ui.gradio_compat.pages import outbox
 from studio.ui.gradio_compat.scripts import on_load
-from studio.ui.i18n import both, tell, word
+from studio.ui.i18n import both, word
 from studio.ui.live_player import live_player, plays, translated
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
-from studio.ui.tabs.script.handlers import TICK, ScriptTab, warned
+from studio.ui.tabs.script.exports import export_section
+from studio.ui.tabs.script.handlers import BARE, TICK, ScriptTab
 from studio.ui.tabs.script.options import ReadingFields, reading_fields
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import QUIET, on_show
 
-TARGETS = (-16.0, WANTED, -23.0)  # LUFS: podcasts, spoken word in mono, broadcast in Europe
 HINT = (
     "Speaker: line. An empty line between paragraphs, # before a chapter's title, "
     "[pause 1s] for a silence, [whispers] for how to say it."
-)
-LARGE = (
-    "The file is whole, but larger than the {most} MB that can be uploaded here. To upload it "
-    "again, split the script into parts and save each."
 )
 IMPORT = f"""
 <div class="timbre-import">
@@ -59,8 +49,6 @@ IMPORT = f"""
 """
 BOARD_EVENTS = ("act", "play", "arrive", "back")
 REFUSALS = (BROKEN, LENGTHLESS, TOO_LARGE, BUSY, NO_SPACE, TOO_SLOW)  # of an upload
-# Not queued: for events that must never be refused.
-BARE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 
 
 class ScriptForm(NamedTuple):
@@ -113,7 +101,7 @@ def build(studio: Studio) -> None:
     _scripts(tab, hidden, page, area, [*shown, *reading, hidden.reading])
     _changes(tab, hidden, page, area, reading, shown)
     _sound(tab, hidden, page, area, shown)
-    _exports(tab, hidden, studio.uploads)
+    export_section(studio, hidden.opened)
     _endpoint(studio)
 
 
@@ -194,7 +182,7 @@ def _speech_area(studio: Studio) -> SpeechArea:
 
 def _board(kind: str, **kwargs: Any) -> gr.HTML:
     return gr.HTML(
-        value=Board(number="", items=[], heard={}),
+        value=Board(number="", items=[], heard={}, answered=[]),
         html_template=f'<div class="timbre-board {kind}"></div>',
         apply_default_css=False,
         js_on_load=on_load("static/script/board.js", BOARD_EVENTS, lines=kind == "lines"),
@@ -207,7 +195,7 @@ def _scripts(
 ) -> None:
     """Events that open another script."""
     opened, mine = hidden.opened, hidden.mine
-    area.lines.arrive(tab.arrive, None, everything, **BARE)
+    area.lines.arrive(tab.arrive, None, [*everything, area.aloud], **BARE)
     page.picked.input(tab.show, [page.picked, mine], everything, **QUIET)
     page.new.click(tab.new, mine, everything, **QUIET)
     page.upload.upload(tab.receive, [page.upload, mine], everything, **QUIET)
@@ -272,76 +260,6 @@ def _moment(field: Any) -> str:
     if isinstance(field, gr.Slider):
         return "release"
     return "input" if isinstance(field, gr.Dropdown | gr.Checkbox) else "blur"
-
-
-def _exports(tab: ScriptTab, hidden: Hidden, uploads: ProjectUploads | None) -> None:
-    """The Export section."""
-    with gr.Accordion(word("Export"), open=False, elem_id="script-export"):
-        fields = _export_fields()
-        with gr.Row():
-            press = gr.Button(word("Export"))
-            project = gr.Button(word("Save project (.zip)"))
-        files = gr.File(
-            label=word("Files"), file_count="multiple", interactive=False, visible=False
-        )
-
-    def exported(number: str, *values: Any, progress: Any = gr.Progress()) -> Any:  # noqa: B008
-        """Files for download."""
-        with warned():
-            script = tab.store.open(number)
-            options = ExportOptions(*values)
-            options = replace(
-                options, loudness=options.loudness or None, bitrate=options.bitrate or None
-            )
-            made = export(script, options, outbox(files), progress)
-            return gr.update(value=[str(path) for path in made], visible=True)
-        return gr.skip()
-
-    def saved(number: str) -> Any:
-        """The project file for download."""
-        with warned():
-            path = save_project(tab.store, number, outbox(files))
-            most = uploads.most if uploads else LARGEST_UPLOAD
-            if path.stat().st_size > most:
-                gr.Warning(tell(Message(LARGE, most=most >> 20)))
-            return gr.update(value=[str(path)], visible=True)
-        return gr.skip()
-
-    project.click(saved, hidden.opened, files, concurrency_limit=None, api_visibility="private")
-    press.click(
-        exported, [hidden.opened, *fields], files, concurrency_limit=None, api_visibility="private"
-    )
-
-
-def _export_fields() -> list[Any]:
-    """In the order of `ExportOptions`."""
-    with gr.Row():
-        kind = gr.Radio(list(KINDS), value="mp3", label=word("Format"), min_width=240)
-        by_line = gr.Radio(
-            [(word("One file"), False), (word("One file per line (.zip)"), True)],
-            value=False,
-            label=word("Files"),
-            min_width=240,
-        )
-    with gr.Row():
-        texts = gr.Checkbox(True, label=word("Subtitles and chapters"), min_width=180)
-        loudness = gr.Dropdown(
-            [*((f"{each:.0f} LUFS", each) for each in TARGETS), (word("As spoken"), 0.0)],
-            value=WANTED,
-            label=word("Loudness target"),
-            min_width=180,
-        )
-        partial = gr.Checkbox(False, label=word("Skip unrendered lines"), min_width=180)
-    with gr.Row():
-        rates: list[Any] = [(f"{each / 1000:g} kHz", each) for each in RATES]
-        rate = gr.Dropdown(rates, value=RATES[0], label=word("Sample rate"), min_width=140)
-        kbits: list[Any] = [
-            (word("Default"), 0),
-            *((f"{each} kbit/s", each) for each in BITRATES),
-        ]
-        bitrate = gr.Dropdown(kbits, value=0, label=word("Bit rate of MP3, M4B"), min_width=140)
-        artist = gr.Textbox("", label=word("Artist"), max_lines=1, min_width=180)
-    return [kind, by_line, texts, loudness, partial, rate, bitrate, artist]
 
 
 def _endpoint(studio: Studio) -> None:

@@ -31,6 +31,7 @@ WORDS: dict[Status, str] = {
     "failed": "Failed",
     "locked": "",
 }
+OUTDATED = "Made before a change"  # its earlier takes are offered
 ICONS = {
     "play": '<path d="M8 5v14l11-7z" fill="currentColor" stroke="none"/>',
     "onward": '<path d="M4 6v12l8-6zM13 6v12l8-6z" fill="currentColor" stroke="none"/>',
@@ -61,6 +62,7 @@ class Board(TypedDict):
     number: str  # of the script
     items: list[Item]  # in order
     heard: dict[str, list[tuple[int, int]]]  # by take: where a line begins in it, and which
+    answered: list[str]  # the latest presses that were carried out, as board.js has named them
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class Row:
     dropped: Sequence[str] = ()  # cues that its voice cannot follow
     takes: Sequence[TakeRow] = ()
     moods: Sequence[str] = ()  # that its text may be put in
+    outdated: bool = False  # there is a sound of the same text, made before a change
 
 
 @dataclass(frozen=True)
@@ -273,6 +276,17 @@ def _told(summary: Summary) -> str:
     return f"<p>{_going(summary.progress)}</p>{meter}{stop}"
 
 
+def _about(seconds: float) -> str:
+    """As exact as an estimate is: 40 s, 5 min, 1 h 10 min."""
+    step = next((step for most, step in ((30, 5), (120, 10), (3600, 60)) if seconds < most), 600)
+    whole = max(step, step * round(seconds / step))
+    if whole < 120:
+        return tell(Message("{seconds} s", seconds=whole))
+    if whole < 3600:
+        return tell(Message("{minutes} min", minutes=whole // 60))
+    return duration(whole)
+
+
 def _going(progress: Progress) -> str:
     parts = [
         both(
@@ -282,8 +296,7 @@ def _going(progress: Progress) -> str:
         )
     ]
     if progress.seconds_left is not None:
-        left = duration(max(1, round(progress.seconds_left))).replace(".0", "")
-        parts.append(both("about {time} left", time=left))
+        parts.append(both("about {time} left", time=_about(progress.seconds_left)))
     parts += [both("{speed}× real time", speed=f"{progress.speed:.1f}")] if progress.speed else []
     parts += [both("{count} failed", count=f"{progress.failed:,}")] if progress.failed else []
     return " · ".join(parts)
@@ -305,7 +318,8 @@ def _left_out(cues: Sequence[str]) -> str:
 
 def _sound(row: Row) -> str:
     if not row.seconds:
-        return f'<div class="sound"><span>{both(WORDS[row.status])}</span></div>'
+        text = OUTDATED if row.outdated and row.status == "waiting" else WORDS[row.status]
+        return f'<div class="sound"><span>{both(text)}</span></div>'
     text = both(WORDS[row.status]) or f"{row.seconds:.1f} s"
     return f'<div class="sound">{_wave(row.peaks)}<span>{text}</span></div>'
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -297,3 +298,61 @@ def test_lines_wait_their_turn_under_every_engine(kind: str, tmp_path: Path) -> 
 
     with KINDS[kind](Costs(step=0.001), max_num_seqs=4, max_waiting=4) as opened:
         assert asyncio.run(visits(opened.engine)) == [12] * VISITORS
+
+
+def test_lines_not_begun_are_spoken_as_they_are_planned_anew(
+    engine: FakeEngine, tmp_path: Path
+) -> None:
+    before, sounds = jobs_of(LINES), LineAudio(tmp_path)
+    spoken = [job for job in before if job.request]
+    now = [
+        replace(job, key=f"{job.key}x", request=replace(job.request, seed=99))
+        if job.request
+        else job
+        for job in before
+    ]
+
+    async def work() -> list[tuple[int, Pcm]]:
+        parts: list[tuple[int, Pcm]] = []
+        async with BatchSynthesis(engine, before, sounds, at_once=1) as rendering:
+            async for piece in rendering.play(heartbeat=0.05):
+                if not parts and len(piece.pcm):
+                    rendering.replan(now)  # while the first line is spoken
+                parts.append((piece.line, piece.pcm))
+            await rendering.wait()
+        return parts
+
+    parts = run(work())
+    old, *new = [job.key for job in spoken]
+    assert old in sounds
+    assert f"{old}x" not in sounds
+    assert all(f"{key}x" in sounds and key not in sounds for key in new)
+    for job in [spoken[0], *[each for each in now if each.request][1:]]:
+        sound = np.concatenate([pcm for line, pcm in parts if line == job.line])
+        expected = np.concatenate([spoken_alone(engine, job), silence(job.pause)])
+        np.testing.assert_array_equal(sound, expected)
+
+
+@pytest.mark.parametrize("listening", [False, True])
+def test_no_line_begins_while_others_are_in_a_hurry_unless_it_is_awaited(
+    engine: FakeEngine, tmp_path: Path, listening: bool
+) -> None:
+    jobs, hurry = jobs_of(LINES), [True]
+    spoken = [job for job in jobs if job.request]
+
+    async def work() -> None:
+        async with BatchSynthesis(
+            engine, jobs, LineAudio(tmp_path), listening=listening, yields=lambda: hurry[0]
+        ) as rendering:
+            while listening and not rendering.over:  # what is heard next, and nothing besides
+                stands = [rendering.status(job.line) for job in spoken]
+                assert stands.count("speaking") <= 1
+                await rendering.changed(0.05)
+            for _ in range(0 if listening else 3):
+                await rendering.changed(0.05)
+                assert {rendering.status(job.line) for job in spoken} == {"waiting"}
+            hurry[0] = False
+            await rendering.wait()
+            assert rendering.progress().done == len(jobs)
+
+    run(work())

@@ -313,3 +313,66 @@ def test_renders_without_a_page_are_bounded(tmp_path, monkeypatch, guests):
 
     with studio.engine:
         in_time(work())
+
+
+def test_a_voice_changed_during_a_rendering_is_that_of_lines_not_begun(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.05))
+    tab = ScriptTab(studio)
+
+    async def work() -> str:
+        number = tab.store.read("", LONG).number
+        default = tab.store.open(number).project.casting.default
+        other = next(key for _, key in tab.store.voices() if key != default)
+        making = tab.playback.speak(number, False)
+        while statuses(tab, number).count("done") < 1:
+            await making.__anext__()
+        await asyncio.to_thread(act, tab, number, do="cast", who="", value=other)
+        last = tab.store.open(number).jobs[-1]
+        [render] = tab.playback._renders[number]
+        while not render.batch.status_of_key(last.key):
+            assert not render.batch.over
+            await making.__anext__()
+        tab.playback.stop(number)
+        await _through(making)
+        return number
+
+    with studio.engine:
+        number = in_time(work())
+    assert statuses(tab, number)[0] == "waiting"
+    assert "Made before a change" in html(page(tab, number).lines)
+    opened = tab.store.open(number)
+    [take] = opened.takes(opened.script.lines[0])  # with the voice before
+    shown = act(tab, number, do="pick", line=opened.script.lines[0].id, take=take.key)
+    assert statuses(tab, number)[0] == "locked"
+    assert "Made before a change" not in html(shown.lines).split("</article>")[0]
+
+
+def test_a_rendering_goes_on_after_the_servers_end(slow_studio):
+    async def killed() -> str:
+        tab = ScriptTab(slow_studio)
+        number = tab.store.read("", LONG).number
+        making = tab.playback.speak(number, False)
+        while statuses(tab, number).count("done") < 3:
+            await making.__anext__()
+        await making.aclose()
+        return number  # the loop ends here, as in a server that is killed
+
+    async def started(tab: ScriptTab, number: str) -> None:
+        await tab.playback.resume()
+        assert tab.playback.progress(number) is not None
+        while tab.playback.busy(number):
+            await asyncio.sleep(0.01)
+
+    number = in_time(killed())
+    tab = ScriptTab(replace(slow_studio))
+    in_time(started(tab, number))
+    assert set(statuses(tab, number)) == {"done"}
+    assert not tab.store.is_rendering(number)
+
+
+def test_a_rendering_that_may_have_ended_the_server_is_not_resumed_again(tab, number):
+    assert not tab.store.resume_rendering(number, 0)  # none was broken off
+    tab.store.begin_rendering(number)
+    assert tab.store.resume_rendering(number, 2)
+    assert not tab.store.resume_rendering(number, 2)  # nothing was done since
+    assert tab.store.resume_rendering(number, 3)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from studio.takes import live_takes
 from tests.support.browser import OpenPage, Visitors, expect, in_front, open_tab, wait_until
 from tests.support.cuttable import SEEN, House, fill, opened
 
@@ -44,7 +45,10 @@ def test_a_reload_and_a_restart_empty_no_field(open_page: OpenPage, house: House
         expect(page.get_by_label("The voice", exact=True)).to_have_value("An old man.")
 
 
-def test_a_cut_is_told_and_waited_for_without_a_reload(open_page: OpenPage, house: House) -> None:
+def test_a_cut_is_told_and_waited_for_without_a_reload(
+    open_page: OpenPage, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_takes, "RESUME", 1.0)
     tap = opened(open_page, house.wire.url)
     page = tap.page
     page.evaluate("window.same = true")
@@ -52,10 +56,11 @@ def test_a_cut_is_told_and_waited_for_without_a_reload(open_page: OpenPage, hous
     page.get_by_role("button", name="Speak", exact=True).click()
     tap.wait("now?.report?.played > 4800")
     house.wire.cut()
-    page.locator(".timbre-player[data-state=lost]").wait_for()
+    page.locator(".timbre-player[data-state=cut]").wait_for()
     expect(page.get_by_text("The server does not answer")).to_be_visible()
-    house.wire.mend(house.start())  # another process, as after a restart
+    house.wire.mend(house.start())  # another process, as after a restart: it has no such take
     page.locator(".timbre-connection").wait_for(state="hidden")
+    page.locator(".timbre-player[data-state=lost]").wait_for()
     assert page.evaluate("window.same")
     expect(page.get_by_label("Text", exact=True).first).to_have_value(LONG)
     first = tap.state()["id"]
@@ -80,20 +85,26 @@ def test_a_press_during_a_cut_waits_for_its_end(open_page: OpenPage, house: Hous
     tap.page.locator(".timbre-history:visible").get_by_text(TEXT).wait_for()
 
 
-def test_a_cut_that_is_healed_at_once_is_told(open_page: OpenPage, house: House) -> None:
-    """What was under way is over: the server has ended it, as if its listener had left."""
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_take_goes_on_after_a_cut_where_it_was(
+    open_page: OpenPage, house: House, at_once: bool
+) -> None:
     tap = opened(open_page, house.wire.url)
     fill(tap.page, "Text", LONG)
     tap.page.get_by_role("button", name="Speak", exact=True).click()
-    tap.wait("now?.report?.played > 4800")
-    first = tap.state()["id"]
+    tap.wait("now?.report?.played > 4800 && player.feed.transport === 'raw'")
+    before = tap.state()
     house.wire.cut()
+    if not at_once:
+        tap.page.locator(".timbre-player[data-state=cut]").wait_for()
+        expect(tap.page.locator(".timbre-player .state")).to_contain_text("goes on at 0:")
     house.wire.mend()
-    tap.page.locator(".timbre-player[data-state=lost]").wait_for()
-    tap.wait("now.over && now.report.played === player.received")
-    fill(tap.page, "Text", TEXT)
-    tap.page.get_by_role("button", name="Try again").locator("visible=true").click()
-    tap.wait(f"now.id !== '{first}' && now.made")
+    tap.wait(f"now.id === '{before['id']}' && now.made && now.over")
+    wait_until(lambda: len(house.takes.search()) == 1)
+    [take] = house.takes.search()
+    assert not take.stopped
+    assert tap.get("received") == round(24_000 * take.seconds)
+    tap.page.locator(".timbre-history:visible").get_by_text("xxx").first.wait_for()
 
 
 # The script of a component that Gradio imports last, for a hidden tab.

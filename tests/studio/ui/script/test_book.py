@@ -77,7 +77,7 @@ def test_what_was_left_out_is_taken_in_one_by_one_or_by_kind_and_taken_back(open
 def test_an_export_has_author_language_cover_and_the_books_chapters(opened, kind):
     tab, number, folder = opened
     spoken(tab, number, aloud=False)
-    path = export(tab.store.open(number), ExportOptions(kind), folder, lambda _: None)[0]
+    path = export(tab.store.open(number), ExportOptions(kind), folder, lambda *_: None)[0]
     with av.open(str(path)) as file:
         tags = file.metadata
         assert (tags["title"], tags["artist"]) == ("The Key & the Door", "Ann Doe")

@@ -46,7 +46,7 @@ def test_every_take_is_kept_heard_and_can_be_picked(tab, number, tmp_path):
         assert keys(tab, number, line) == takes
         assert statuses(tab, number)[1] == "done"
         options = ExportOptions("wav", loudness=None, texts=False)
-        [path] = export(tab.store.open(number), options, tmp_path, lambda _: None)
+        [path] = export(tab.store.open(number), options, tmp_path, lambda *_: None)
         whole, _ = soundfile.read(path, dtype="int16")
         first = tab.store.open(number).jobs[0]
         start = len(sounds.read(first.key)) + round(first.pause * 24_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ import pytest
 from engine import Library
 from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
+from studio.scripts.export import export_jobs
+from studio.scripts.export.script_files import export
 from studio.ui.page import mount_page
 from tests.studio.imports.book_makers import epub
-from tests.support.browser import OpenPage, Server, open_tab
+from tests.support.browser import PATIENCE, OpenPage, Server, expect, open_tab
 
 BOOK = epub(
     {
@@ -66,6 +69,10 @@ def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
         titles = [each["metadata"]["title"] for each in file.chapters()]
         assert titles == ["The Storm", "The Sun"]
         assert sum(frame.samples for frame in file.decode(audio=0)) > 24_000
+    page.reload()  # the server has it still
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    open_tab(page, "Script")
+    export.locator("a[download='Weather.m4b']").wait_for()
     export.get_by_role("button", name="Save project (.zip)").click()
     export.locator("a[download='Weather.zip']").wait_for()
     project = download(page, tmp_path)
@@ -74,6 +81,43 @@ def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
         page.get_by_text(f"This one is called “{name}”").wait_for()
         all_lines = re.compile("^4 lines · 4 rendered")
         page.locator("#script-lines .bar p", has_text=all_lines).wait_for()
+
+
+def test_an_export_shows_how_far_it_is_also_after_a_reload_and_is_cancelled(
+    open_page: OpenPage, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = threading.Event()
+
+    def slow(*values: Any) -> Any:
+        values[-1]("subtitles", 0.25)
+        assert may_go_on.wait(PATIENCE)
+        return export(*values)
+
+    monkeypatch.setattr(export_jobs, "export", slow)
+    page = open_page(url)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    open_tab(page, "Script")
+    page.get_by_role("button", name="Show an example").click()
+    page.locator(".timbre-go:visible").click()
+    page.locator("#script-lines").get_by_text("6 lines · 6 rendered").wait_for()
+    page.get_by_role("button", name="Export").first.click()
+    section = page.locator("#script-export")
+    press = section.get_by_role("button", name="Export", exact=True).last
+    press.click()
+    for again in (False, True):
+        if again:
+            page.reload()
+            page.get_by_role("button", name="Hear a welcome").wait_for()
+            open_tab(page, "Script")
+        section.get_by_text("Timing subtitles").wait_for()
+        expect(section.locator(".timbre-export p")).to_contain_text("25 %")
+        expect(section.locator("progress")).to_have_attribute("value", "0.417")
+        expect(press).to_be_disabled()
+    section.get_by_role("button", name="Cancel the export").click()
+    may_go_on.set()
+    section.get_by_text("The export was cancelled.").wait_for()
+    expect(press).to_be_enabled()
+    expect(section.locator("a[download]")).to_have_count(0)
 
 
 def test_a_file_that_is_no_project_is_refused_in_words(

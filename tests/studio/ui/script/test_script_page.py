@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +17,11 @@ from engine import SAMPLE_RATE, Library, Preset
 from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
 from studio.scripts import Projects, plan, resolve_cast
+from studio.scripts.open_script import OpenScript
+from studio.scripts.store import ScriptStore
 from studio.ui.page import mount_page
 from studio.ui.tabs.script.view import PAGE
-from tests.support.browser import OpenPage, Server, Tap, expect, play_through, wait_until
+from tests.support.browser import PATIENCE, OpenPage, Server, Tap, expect, play_through, wait_until
 from tests.support.player_stage import as_heard
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -245,6 +248,46 @@ def test_a_button_is_not_drawn_over_while_it_is_pressed(open_page: OpenPage, url
     second.locator("textarea").wait_for()
     second.locator("textarea").press("Escape")
     page.locator("article[data-status=done]").nth(1).wait_for()
+
+
+MARKED = (
+    "(name) => document.querySelectorAll('#script-lines button').forEach((own) => own[name] = 1)"
+)
+UNMARKED = """() => [...document.querySelectorAll('#script-lines :is(article, .bar) button')]
+  .filter((own) => !own.mine).map((own) => own.dataset.act)"""
+
+
+def test_a_button_stays_the_same_while_lines_are_spoken(open_page: OpenPage, url: str) -> None:
+    page = laid_out(open_page(url))
+    page.evaluate(MARKED, "mine")
+    speak(page)
+    page.locator("#script-lines").get_by_text("3 rendered").wait_for()
+    assert set(page.evaluate(UNMARKED)) == {"lock"}  # what was not there before
+
+
+def test_a_form_stays_open_until_it_is_saved(
+    open_page: OpenPage, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = laid_out(open_page(url))
+    may_save, edit = threading.Event(), ScriptStore.edit
+
+    def later(*args: Any) -> OpenScript:
+        assert may_save.wait(PATIENCE)
+        return edit(*args)
+
+    monkeypatch.setattr(ScriptStore, "edit", later)
+    first = lines(page).first
+    first.get_by_label("Edit").click()
+    first.locator("textarea").fill("Good night.")
+    first.get_by_role("button", name="Save").click()
+    speak(page)
+    page.locator("#script-lines").get_by_text("3 rendered").wait_for()
+    expect(first.locator("textarea")).to_have_value("Good night.")
+    expect(first.locator("textarea")).to_be_visible()
+    may_save.set()
+    first.locator("p", has_text="Good night.").wait_for()
+    first.get_by_label("Edit").click()
+    expect(first.locator("textarea")).to_have_value("Good night.")
 
 
 def test_a_refusal_is_told(open_page: OpenPage, url: str) -> None:

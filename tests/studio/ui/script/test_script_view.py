@@ -30,10 +30,11 @@ from studio.takes.take_store import Take
 from studio.ui.i18n import CHINESE
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
+from studio.ui.tabs.script.exports import LARGE
 from studio.ui.tabs.script.handlers import EXAMPLE
 from studio.ui.tabs.script.lines import peaks_of
 from studio.ui.tabs.script.options import delivery_of, values_of
-from studio.ui.tabs.script.tab import LARGE, REFUSALS, _imports
+from studio.ui.tabs.script.tab import REFUSALS, _imports
 from studio.ui.tabs.script.view import PAGE, View
 from tests.support.script_tab_makers import LINES, LONG, html, spoken, whole
 
@@ -48,9 +49,10 @@ def loudness_of(pcm):
 @pytest.mark.parametrize("by_line", [False, True])
 def test_a_script_is_exported(tab, number, tmp_path, kind, by_line):
     spoken(tab, number, aloud=False)
-    seen: list[float] = []
-    files = export(tab.store.ready(number), ExportOptions(kind, by_line), tmp_path, seen.append)
-    assert seen[-1] == pytest.approx(1)
+    seen: list[tuple[str, float]] = []
+    options = ExportOptions(kind, by_line)
+    files = export(tab.store.ready(number), options, tmp_path, lambda *each: seen.append(each))
+    assert seen[-1] == ("audio", pytest.approx(1))
     if by_line:
         names = zipfile.ZipFile(files[0]).namelist()
         assert len([name for name in names if name.endswith(kind)]) == LINES
@@ -68,7 +70,7 @@ def test_an_export_says_what_is_missing(tab, number, tmp_path):
         (ExportOptions(partial=True), tab.store.blank()),
     ):
         with pytest.raises(RequestError):
-            export(opened, wish, tmp_path, lambda _: None)
+            export(opened, wish, tmp_path, lambda *_: None)
 
 
 @given(st.text(max_size=80))
@@ -207,10 +209,10 @@ def test_the_tab_speaks_chinese():
 def test_an_export_is_as_loud_as_was_asked(tab, number, tmp_path, target):
     spoken(tab, number, aloud=False)
     opened = tab.store.open(number)
-    sound = export(opened, ExportOptions("wav", loudness=target), tmp_path, lambda _: None)[0]
+    sound = export(opened, ExportOptions("wav", loudness=target), tmp_path, lambda *_: None)[0]
     pcm, _ = soundfile.read(sound, dtype="int16")
     assert loudness_of(pcm) == pytest.approx(target, abs=1.0)
-    plain = export(opened, ExportOptions("wav", loudness=None), tmp_path, lambda _: None)[0]
+    plain = export(opened, ExportOptions("wav", loudness=None), tmp_path, lambda *_: None)[0]
     natural, _ = soundfile.read(plain, dtype="int16")
     assert abs(loudness_of(natural) - target) > 1.0
 

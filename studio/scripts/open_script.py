@@ -1,0 +1,47 @@
+"""A script as it is open: the project with its planned jobs and their audio. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from studio.scripts import Job, Line, LineAudio, Project, Script
+from studio.scripts.line_takes import LineTake, take_of
+from studio.scripts.tracks import spoken_key
+
+
+@dataclass(frozen=True, eq=False)
+class OpenScript:
+    """A script with its planned jobs. `number` and `sounds` are empty for a new one."""
+
+    number: str
+    project: Project
+    jobs: tuple[Job, ...]
+    sounds: LineAudio | None
+    able: frozenset[str] = frozenset()  # speakers whose voices follow instructions
+    cover: Path | None = None  # of its book, a JPEG
+    moods: Mapping[str, str] = field(default_factory=dict)  # of the library, by all their names
+
+    @property
+    def script(self) -> Script:
+        return self.project.script
+
+    def job(self, line: int) -> Job:
+        """Raises InvalidText when there is no such line."""
+        return self.jobs[self.script.place(line)]
+
+    def take(self, line: int) -> str:
+        """The key of a line's audio; empty if it has none."""
+        key = self.job(line).key
+        return key if self.sounds and key in self.sounds else ""
+
+    def takes(self, line: Line, job: Job | None = None) -> list[LineTake]:
+        """A line's takes that have audio, including the current one."""
+        assert self.sounds is not None
+        own = [*self.project.takes.get(line.id, ())]
+        job = job or self.job(line.id)
+        now = spoken_key(job, self.sounds)
+        if now and all(each.key not in (now, job.key) for each in own):
+            own.append(take_of(line, now))
+        return [each for each in own if each.key in self.sounds]
