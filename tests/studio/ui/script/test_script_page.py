@@ -259,6 +259,7 @@ UNMARKED = """() => [...document.querySelectorAll('#script-lines :is(article, .b
 
 def test_a_button_stays_the_same_while_lines_are_spoken(open_page: OpenPage, url: str) -> None:
     page = laid_out(open_page(url))
+    lines(page).nth(2).wait_for()
     page.evaluate(MARKED, "mine")
     speak(page)
     page.locator("#script-lines").get_by_text("3 rendered").wait_for()
