@@ -1,9 +1,8 @@
 """What an engine's own process imports on a CPU before it is told what to open.
 
-Two imports are cut short, which is allowed here because nothing else runs in that process. Torch
-tells how hundreds of operations change shapes alone, for compilers that are not used here: a fourth
-of its time. numba looks whether scipy and cffi are there and imports them, for functions that no
-kernel calls. Whoever asks for one of torch's two modules later gets it.
+numba looks whether scipy and cffi are there and imports them, for functions that no kernel calls.
+They are not found while it does: nothing else runs in that process. (What torch registers for its
+compilers cannot be left out: `torch.Generator()` needs it.)
 """
 
 from __future__ import annotations
@@ -11,24 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
-SHAPES = ("torch._meta_registrations", "torch.distributed._meta_registrations")
 NOT_USED = ("scipy", "cffi")
-
-
-class _Later(ModuleType):
-    """Stands for a module that is imported when something in it is used."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # the import system looks for these
-            raise AttributeError(name)
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        return getattr(import_module(self.__name__), name)
 
 
 class _Absent:
@@ -52,9 +37,6 @@ def _absent() -> Iterator[None]:
 
 
 def _import_torch() -> None:
-    if "torch" not in sys.modules:
-        for name in SHAPES:
-            sys.modules[name] = _Later(name)
     from engine.open import open_engine  # noqa: F401
     from engine.worker.worker import TorchWorker  # noqa: F401
 

@@ -11,15 +11,10 @@ import engine.worker.early_imports as early
 import torch, numba
 
 assert not [each for each in early.NOT_USED if each in sys.modules], "nothing asked for them"
-assert "torch._refs" not in sys.modules
-import torch._meta_registrations as shapes
-assert type(shapes) is early._Later
-assert shapes.register_meta is sys.modules["torch._meta_registrations"].register_meta
-assert "torch._refs" in sys.modules, "the module itself"
+torch.Generator()
 
 import scipy.linalg
 assert scipy.linalg.norm([3.0, 4.0]) == 5.0
-assert torch.empty(2, 3, device="meta").T.shape == (3, 2)
 """
 
 
