@@ -3,9 +3,12 @@
 
 import { drafts } from './drafts.js';
 import { players } from './player/player.js';
+import { addStyle } from './style.js';
 
 const PATIENCE = 4000; // ms, then it is shown as it is
 const CALM = 3; // frames
+// Styles of components in hidden tabs: those that came with the component would move what is shown.
+const LATER = ['./pad/pad.css', './map/map.css', './script/script.css'];
 const root = document.documentElement;
 let [still, height] = [0, ''];
 const find = (selector) => document.querySelector(selector);
@@ -27,6 +30,7 @@ function stillFor() {
 function look(since) {
   const ready = isLaidOut() && stillFor() >= CALM;
   if (!ready && performance.now() - since < PATIENCE) return requestAnimationFrame(() => look(since));
+  for (const sheet of LATER) addStyle(new URL(sheet, import.meta.url));
   requestAnimationFrame(() => {
     root.classList.remove('timbre-opening');
     const field = find('#speak-text textarea');

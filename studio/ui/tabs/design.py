@@ -304,12 +304,13 @@ def build(studio: Studio) -> None:
 
 def _asked() -> Controls:
     description = gr.Textbox("", label=word("The voice"), lines=3, placeholder=EXAMPLES[0])
-    gr.Examples(
-        [[each] for each in EXAMPLES],
-        [description],
-        label=word("For example"),
-        api_visibility="private",
-    )
+    with gr.Column(elem_classes="timbre-examples"):  # has its height before they are loaded
+        gr.Examples(
+            [[each] for each in EXAMPLES],
+            [description],
+            label=word("For example"),
+            api_visibility="private",
+        )
     phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
     with gr.Row():
         make = gr.Button(word("Make three takes"), variant="primary")

@@ -221,5 +221,5 @@ def test_a_file_is_no_checkpoint(golden_dir: Path) -> None:
 
 
 def test_a_folder_without_a_config_is_no_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="no checkpoint"):
+    with pytest.raises(CheckpointError, match="is not a model"):
         resolve(str(tmp_path))

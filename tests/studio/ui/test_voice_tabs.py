@@ -110,7 +110,7 @@ def test_letting_go_again_starts_anew_at_once(page):
     drag(page, 0.3, 0.2)
     firsts = [first_after_letting_go(tap, place) for place in (0.7, 0.4, 0.8)]
     print(f"\nfrom letting go to the first sample: {min(firsts):.0f} ms")
-    assert min(firsts) < 2000  # some 100 on a machine at rest
+    assert min(firsts) < 5000  # some 100 on a machine at rest, 3,000 beside two other browsers
 
 
 def first_after_letting_go(tap: Tap, place: float) -> float:
