@@ -218,7 +218,7 @@ def test_what_is_not_spoken_is_not_exported_unless_asked(tmp_path: Path) -> None
     each.sounds.drop(each.jobs[-1].key)
     with pytest.raises(InvalidSetting, match="not rendered yet"):
         export_file(tmp_path / "b.wav", again(each), each.sounds, partial=True)
-    with pytest.raises(InvalidSetting, match="Let its name end in"):
+    with pytest.raises(InvalidSetting, match="names no sound format"):
         export_file(tmp_path / "b.exe", each.timeline, each.sounds, partial=True)
     assert not list(tmp_path.glob("b*"))
 
