@@ -177,11 +177,10 @@ def studio_application(arguments: dict[str, Any]) -> Any:
 
 def _application(name: str, arguments: dict[str, Any]) -> Any:
     from studio import cluster
-    from studio.cli.app_context import AppContext
 
     _quiet_gradio()
     _calm_torch()
-    return cluster.application(AppContext(read_settings(**arguments), console), name)
+    return cluster.application(_context(read_settings(**arguments)), name)
 
 
 def _quiet_gradio() -> None:
@@ -352,11 +351,10 @@ def voices(model: Models = None, data: Data = None, server: Server = None, key: 
 def info(model: Models = None, data: Data = None) -> None:
     """Show what the checkpoints are and can do, and where everything is."""
     with plainly():
-        from studio.cli.app_context import AppContext
         from studio.cli.listing import list_abilities, list_places
 
         settings = read_settings(model=model, data=data)
-        for line in list_abilities(AppContext(settings, console).capabilities()):
+        for line in list_abilities(_context(settings).capabilities()):
             console.result(line)
         for line in list_places(settings.data, os.environ):
             console.result(line)
@@ -378,9 +376,8 @@ def pack(
     with plainly():
         _calm_torch()
         settings = read_settings(model=models, weights=weights, data=data)
-        from studio.cli.app_context import AppContext
 
-        AppContext(settings, console).pack()
+        _context(settings).pack()
 
 
 @cli.command()
@@ -467,14 +464,13 @@ def train(
     """Train a voice of one's own from recordings."""
     with plainly():
         from engine import InvalidSetting
-        from studio.cli.app_context import AppContext
         from studio.cli.train import TrainOptions
         from studio.cli.train import train as run
         from training.voice.prepare import Wish
 
         _calm_torch()
         settings = read_settings(model=model, device=device, data=data)
-        context = AppContext(settings, console)
+        context = _context(settings)
         if not (name.strip() or resume):
             raise InvalidSetting("Give the voice a name: --name 'My voice'.")
         heard = transcriber or settings.transcriber
@@ -507,11 +503,10 @@ def mood(
 ) -> None:
     """Moods for voices (docs/moods.md)."""
     with plainly():
-        from studio.cli.app_context import AppContext
         from studio.cli.moods import MoodCommand, run
 
         _calm_torch()
-        context = AppContext(read_settings(model=model, device=device, data=data), console)
+        context = _context(read_settings(model=model, device=device, data=data))
         command = MoodCommand(verb, names or (), words.split(), consent, transcript)
         able, library = context.capabilities(), context.library()
         for line in run(command, library, able, context.engine, console):
@@ -595,10 +590,9 @@ def _server(settings: StudioSettings) -> RemoteServer:
 def _voices(settings: StudioSettings) -> Iterator[str]:
     if settings.server:
         return _server(settings).voices()
-    from studio.cli.app_context import AppContext
     from studio.cli.listing import list_voices
 
-    context = AppContext(settings, console)
+    context = _context(settings)
     return list_voices(context.capabilities(), context.library())
 
 
