@@ -5,7 +5,6 @@ A deleted mood goes to the trash and can be restored. The library handles folder
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -26,12 +25,19 @@ from studio.takes.event_transport import Payload
 from studio.ui.gradio_compat.pages import outbox
 from studio.ui.i18n import tell, warning, word
 from studio.ui.live_player import live_player, plays
-from studio.ui.tabs.voice_form import QUIET, Update, on_show, try_out
+from studio.ui.tabs.voice_form import (
+    QUIET,
+    Update,
+    downloadable,
+    on_show,
+    try_out,
+    uploaded,
+)
 from studio.voices.moods import MAX_STRENGTH, Source, learn
 from studio.voices.voice_catalog import PHRASE
 
 ENDING: Final = ".mood.safetensors"
-MAX_FILE: Final = 1 << 20  # bytes
+TOO_LARGE: Final = Message("This file is too large for a mood. Choose one that was exported here.")
 MOST_PAIRS: Final = 20  # that are learned at once here
 SOUNDS: Final = ["audio"]
 CONSENT: Final = "Who speaks in these recordings has agreed that I learn from them."
@@ -112,7 +118,7 @@ class MoodsTab:
     def receive(self, path: str | None) -> str:
         """Import a file; returns a status."""
         try:
-            mood = self._studio.library.moods.import_file(_bytes(path))
+            mood = self._studio.library.moods.import_file(uploaded(path, TOO_LARGE))
         except TimbreError as error:
             return warning(error)
         return f"**{mood.name}** {word('is here.')}"
@@ -180,11 +186,8 @@ class MoodsTab:
 
     def _file(self, mood: SavedMood) -> str:
         """Export to a file in Gradio's cache, which Gradio cleans."""
-        folder = self._outbox / secrets.token_hex(16)
-        folder.mkdir(parents=True)
-        path = folder / f"{mood.id}{ENDING}"
-        path.write_bytes(self._studio.library.moods.export(mood.id))
-        return str(path)
+        data = self._studio.library.moods.export(mood.id)
+        return downloadable(self._outbox, f"{mood.id}{ENDING}", data)
 
 
 def facts(mood: SavedMood) -> str:
@@ -225,16 +228,6 @@ def _one(picked: str | None) -> str:
     if not picked:
         raise UnknownVoice("Pick a mood in the list first.")
     return picked
-
-
-def _bytes(path: str | None) -> bytes:
-    if not path:
-        raise InvalidVoice("Choose a file first.")
-    with Path(path).open("rb") as file:
-        data = file.read(MAX_FILE + 1)
-    if len(data) > MAX_FILE:
-        raise InvalidVoice("This file is too large for a mood. Choose one that was exported here.")
-    return data
 
 
 class Card(NamedTuple):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import gradio as gr
@@ -13,6 +15,7 @@ from engine import (
     Clone,
     Design,
     InvalidVoice,
+    Message,
     SavedVoice,
     SpeechRequest,
     TimbreError,
@@ -27,6 +30,7 @@ from studio.voices.voice_catalog import PHRASE
 Update: TypeAlias = Any  # what Gradio takes for a component
 
 SAVED: Final = "is saved. You find it in every list of voices."
+MAX_FILE: Final = 1 << 20  # bytes; a voice has some ten thousand
 COLOUR: Final = "#4f7cac"
 _HEX: Final = re.compile("#[0-9a-fA-F]{6}")
 _NUMBER: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,30})?")
@@ -118,6 +122,26 @@ def hex_colour(colour: str | None) -> str:
         levels = [f"{min(255, round(float(level))):02x}" for level in found]
         text = f"#{''.join(levels)}" if len(levels) == 3 else ""
     return text if _HEX.fullmatch(text) else ""
+
+
+def uploaded(path: str | None, too_large: Message) -> bytes:
+    """A file of a voice or a mood, read as far as it may be long."""
+    if not path:
+        raise InvalidVoice("Choose a file first.")
+    with Path(path).open("rb") as file:
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise InvalidVoice(too_large)
+    return data
+
+
+def downloadable(outbox: Path, name: str, data: bytes) -> str:
+    """The path of a file to download: in Gradio's cache, which Gradio cleans."""
+    folder = outbox / secrets.token_hex(16)
+    folder.mkdir(parents=True)
+    path = folder / name
+    path.write_bytes(data)
+    return str(path)
 
 
 @contextmanager

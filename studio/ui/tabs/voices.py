@@ -28,9 +28,11 @@ from studio.ui.tabs.voice_form import (
     QUIET,
     Update,
     checked_name,
+    downloadable,
     hex_colour,
     on_show,
     try_out,
+    uploaded,
 )
 from studio.ui.voice_cards import PRESSES, VoiceCard, cards
 from studio.voices.consent_recordings import ConsentRecording, consent_of, consent_sound
@@ -48,7 +50,7 @@ WHICH: Final = (
     ("Blended", "blend"),
 )
 ENDING: Final = ".voice.safetensors"
-MAX_FILE: Final = 1 << 20  # bytes; a voice has some ten thousand
+TOO_LARGE: Final = Message("This file is too large for a voice. Choose one that was exported here.")
 NO_SOUND: Final = gr.update(value=None, visible=False)
 EMPTY: Final = Message(
     "No voice is kept yet. Make one under Clone, Design or Blend, or import a file from somebody."
@@ -209,7 +211,7 @@ class VoicesTab:
     def receive(self, path: str | None) -> tuple[str, str, Update]:
         """Import a voice file: status, and an offer if the voice exists already."""
         try:
-            data = _bytes(path)
+            data = uploaded(path, TOO_LARGE)
             if there := self._same(data):
                 message = Message("{name} is in the library already. Import it again?", name=there)
                 return f"⚠️ {tell(message)}", str(path), gr.update(visible=True)
@@ -221,7 +223,7 @@ class VoicesTab:
     def receive_again(self, path: str) -> tuple[str, str, Update]:
         """Import a second copy."""
         try:
-            voice = self._studio.library.import_file(_bytes(path))
+            voice = self._studio.library.import_file(uploaded(path, TOO_LARGE))
         except OSError:  # Gradio has cleaned it away
             return warning(InvalidVoice("Choose a file first.")), "", gr.update(visible=False)
         except TimbreError as error:
@@ -244,11 +246,8 @@ class VoicesTab:
 
     def _file(self, voice: SavedVoice) -> str:
         """Export to a file in Gradio's cache, which Gradio cleans."""
-        folder = self._outbox / secrets.token_hex(16)
-        folder.mkdir(parents=True)
-        path = folder / f"{voice.id}{ENDING}"
-        path.write_bytes(self._studio.library.export(voice.id))
-        return str(path)
+        data = self._studio.library.export(voice.id)
+        return downloadable(self._outbox, f"{voice.id}{ENDING}", data)
 
     def _consent(self, own: SavedVoice) -> Update:
         """The recording in which its owner has agreed, if there is one."""
@@ -339,16 +338,6 @@ def _label(voice: SavedVoice) -> str:
 
 def _searched(voice: SavedVoice) -> str:
     return f"{_label(voice)} {KINDS[voice.card.kind]} {voice.card.note}".casefold()
-
-
-def _bytes(path: str | None) -> bytes:
-    if not path:
-        raise InvalidVoice("Choose a file first.")
-    with Path(path).open("rb") as file:
-        data = file.read(MAX_FILE + 1)
-    if len(data) > MAX_FILE:
-        raise InvalidVoice("This file is too large for a voice. Choose one that was exported here.")
-    return data
 
 
 class Found(NamedTuple):

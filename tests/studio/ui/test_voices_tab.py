@@ -12,8 +12,8 @@ import pytest
 import soundfile
 
 from engine import Clone, Design, SpeechRequest
-from studio.ui.tabs.voice_form import hex_colour
-from studio.ui.tabs.voices import EMPTY, MAX_FILE, VoicesTab, split_tags
+from studio.ui.tabs.voice_form import MAX_FILE, hex_colour
+from studio.ui.tabs.voices import EMPTY, VoicesTab, split_tags
 from studio.voices.consent_recordings import ConsentRecordings
 from tests.support.script_tab_makers import event
 from tests.support.tab_makers import heard, make_studio, some_clone, told
