@@ -11,22 +11,20 @@ from typing import Annotated, Any, Final
 import anyio
 from anyio.abc import TaskGroup
 from fastapi import APIRouter, WebSocket
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from engine import TimbreError
 from studio.api.api_context import ApiContext, context_of
 from studio.api.bodies.schemas import Body
 from studio.api.compat.elevenlabs import VoiceSettings
-from studio.api.compat.elevenlabs_socket import read_fields
 from studio.api.compat.elevenlabs_text import (
     DONE,
     FAILED,
-    REFUSED,
     ElevenLabsOutlet,
     SpokenText,
     is_gone,
+    listen,
 )
-from studio.api.errors import ApiError, too_many
+from studio.api.errors import too_many
 from studio.api.rates import address_of
 from studio.api.websocket.ws_inbox import WsInbox, run_together
 
@@ -84,15 +82,11 @@ class ContextSession:
         await self._outlet.close(DONE, "")
 
     async def _listen(self) -> None:
-        while (text := await self._inbox.next()) is not None:
-            try:
-                fields = read_fields(text, self._context.settings.message_bytes)
-                await self._take(ContextMessage.model_validate(fields))
-            except (TimbreError, ApiError, ValidationError) as error:
-                return await self._outlet.end(error, REFUSED)
-        return None
+        most = self._context.settings.message_bytes
+        await listen(self._inbox, self._outlet, most, self._take)
 
-    async def _take(self, message: ContextMessage) -> None:
+    async def _take(self, fields: Any) -> None:
+        message = ContextMessage.model_validate(fields)
         if self._closing:
             return
         text = self._open.get(message.context_id)

@@ -9,22 +9,19 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, WebSocket
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from engine import TimbreError
 from studio.api.api_context import ApiContext, context_of
-from studio.api.bodies.json_body import parse
 from studio.api.bodies.schemas import Body
 from studio.api.compat.elevenlabs import VoiceSettings
 from studio.api.compat.elevenlabs_text import (
     DONE,
     FAILED,
-    REFUSED,
     ElevenLabsOutlet,
     SpokenText,
     is_gone,
+    listen,
 )
-from studio.api.errors import ApiError
 from studio.api.rates import address_of
 from studio.api.websocket.ws_inbox import WsInbox, run_together
 
@@ -49,13 +46,6 @@ async def stream_input(socket: WebSocket, voice: str) -> None:
         await ElevenLabsSession(socket, context, voice).run()
 
 
-def read_fields(text: str, most: int) -> Any:
-    """A message's JSON. Raises ApiError."""
-    if len(text) > most:
-        raise ApiError(413, "This message is too long. Send the text in pieces.", "too_large")
-    return parse(text)
-
-
 class ElevenLabsSession:
     """One WebSocket, from acceptance to close."""
 
@@ -78,15 +68,11 @@ class ElevenLabsSession:
             self._text.cancel()
 
     async def _listen(self) -> None:
-        while (text := await self._inbox.next()) is not None:
-            try:
-                fields = read_fields(text, self._context.settings.message_bytes)
-                await self._take(PieceOfText.model_validate(fields))
-            except (TimbreError, ApiError, ValidationError) as error:
-                return await self._outlet.end(error, REFUSED)
-        return None
+        most = self._context.settings.message_bytes
+        await listen(self._inbox, self._outlet, most, self._take)
 
-    async def _take(self, piece: PieceOfText) -> None:
+    async def _take(self, fields: Any) -> None:
+        piece = PieceOfText.model_validate(fields)
         if self._complete:
             return  # the last text was there already
         if not self._configured:

@@ -10,21 +10,25 @@ import asyncio
 import logging
 from base64 import b64encode
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 import anyio.to_thread
+from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from engine import SAMPLE_RATE, SpeechRequest
+from engine import SAMPLE_RATE, SpeechRequest, TimbreError
 from studio.api.api_context import ApiContext
+from studio.api.bodies.json_body import parse
 from studio.api.bodies.schemas import SpeechBody
 from studio.api.compat.alignment import align
 from studio.api.compat.elevenlabs import DEFAULT_FORMAT, SpeechText, VoiceSettings, speech_body
 from studio.api.errors import UNFORESEEN, ApiError, explain
 from studio.api.responses.audio_output import KeptRender
 from studio.api.responses.streaming_response import pieces
+from studio.api.websocket.ws_inbox import WsInbox
 from studio.api.websocket.ws_sender import STALLED, WsOutlet
 from studio.api.websocket.ws_utterance import Flowing, Part
 
@@ -52,6 +56,21 @@ class ElevenLabsOutlet(WsOutlet):
         with suppress(TimeoutError, WebSocketDisconnect):
             await self.refuse(refusal)
         return await self.close(code, refusal.code)
+
+
+async def listen(
+    inbox: WsInbox, outlet: ElevenLabsOutlet, most: int, take: Callable[[Any], Awaitable[None]]
+) -> None:
+    """Take every message's JSON, of `most` letters; one that is refused ends the socket."""
+    while (text := await inbox.next()) is not None:
+        try:
+            if len(text) > most:
+                said = "This message is too long. Send the text in pieces."
+                raise ApiError(413, said, "too_large")
+            await take(parse(text))
+        except (TimbreError, ApiError, ValidationError) as error:
+            return await outlet.end(error, REFUSED)
+    return None
 
 
 class SpokenText:
