@@ -1,6 +1,7 @@
 // The map of voices: dots that can be pointed at, a cross that is dragged between them, moods as arrows
 // that can be pulled, and a list beside it. Tells where the cross was let go and what is pointed at.
 
+import { drawnAnew } from '../canvas.js';
 import { whenGone } from '../lifetime.js';
 import { Sound } from '../player/sound.js';
 import { addStyle } from '../style.js';
@@ -32,13 +33,8 @@ class VoiceMap {
     this.pointed = -1; // the voice under the pointer, or focused in the list
     this.held = null; // 'cross', or the mood whose arrow is pulled
     this.listen();
-    const sized = new ResizeObserver(() => this.lay());
-    const themed = new MutationObserver(() => this.lay());
-    sized.observe(this.canvas);
-    themed.observe(document.body, { attributeFilter: ['class'] });
+    drawnAnew(root, this.canvas, () => this.lay());
     whenGone(root, () => {
-      sized.disconnect();
-      themed.disconnect();
       clearTimeout(this.settling);
       clearTimeout(this.hovering);
     });
@@ -112,10 +108,10 @@ class VoiceMap {
     return this.moods.map(({ name, dose }) => [name, dose]);
   }
 
-  get formula() {
-    const { shares } = this;
+  // The formula of these shares; of one voice as it is: its `name`, 'written' or 'key'.
+  formula(shares, name) {
     const alone = shares.length === 1 && !this.moods.some(({ dose }) => dose);
-    return alone ? this.spots[shares[0][0]].written : formula(shares, this.spots, this.doses);
+    return alone ? this.spots[shares[0][0]][name] : formula(shares, this.spots, this.doses);
   }
 
   // ---- pointer and keys
@@ -192,7 +188,7 @@ class VoiceMap {
   }
 
   report() {
-    this.tell.release({ recipe: this.formula });
+    this.tell.release({ recipe: this.formula(this.shares, 'written') });
   }
 
   choose(place) {
@@ -276,13 +272,8 @@ class VoiceMap {
     this.text = text;
     this.find('.there').textContent = text;
     this.canvas.setAttribute('aria-valuetext', text);
-    this.find('.use').href = `#use-voice=${encodeURIComponent(this.link(shares))}`;
+    this.find('.use').href = `#use-voice=${encodeURIComponent(this.formula(shares, 'key'))}`;
     this.find('.use').hidden = !shares.length;
-  }
-
-  link(shares) {
-    const alone = shares.length === 1 && !this.moods.some(({ dose }) => dose);
-    return alone ? this.spots[shares[0][0]].key : this.formula;
   }
 }
 

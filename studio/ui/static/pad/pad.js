@@ -1,6 +1,7 @@
 // The blend pad: voices at the corners, a handle between them. Mouse, touch and arrow keys.
 // Weights and corners follow studio/ui/blend_pad/pad_weights.py. Reports where the handle was released.
 
+import { drawnAnew } from '../canvas.js';
 import { whenGone } from '../lifetime.js';
 import { Sound } from '../player/sound.js';
 import { addStyle } from '../style.js';
@@ -23,15 +24,8 @@ class Pad {
     this.at = { x: 0.5, y: 0.5 };
     this.held = false;
     this.listen();
-    const sized = new ResizeObserver(() => this.draw());
-    const themed = new MutationObserver(() => this.draw());
-    sized.observe(this.canvas);
-    themed.observe(document.body, { attributeFilter: ['class'] });
-    whenGone(root, () => {
-      sized.disconnect();
-      themed.disconnect();
-      clearTimeout(this.settling);
-    });
+    drawnAnew(root, this.canvas, () => this.draw());
+    whenGone(root, () => clearTimeout(this.settling));
   }
 
   // value: { names, x, y }, the component's
