@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import gradio as gr
 
 from studio.context import Studio
 from studio.ui.i18n import word
+from studio.ui.tabs.voice_form import on_show
 from studio.voices.moods import MAX_STRENGTH
 from studio.voices.voice_catalog import Choices
 
@@ -20,7 +22,11 @@ class MoodField(NamedTuple):
 
 
 def mood_field(studio: Studio, tab: str = "speak") -> MoodField:
-    """Hidden while there is no mood for the models that are here."""
+    """Hidden while there is no mood for the models that are here.
+
+    Filled anew when its tab is shown, but not by the page's opening (`on_show`): Gradio would then
+    choose the tab again and again. What fills the tab at the opening calls `listed_anew`.
+    """
     listed = mood_choices(studio.choices())
     there = len(listed) > 1
     menu = gr.Dropdown(listed, value="", label=word("Mood"), visible=there, elem_id=f"{tab}-mood")
@@ -28,7 +34,7 @@ def mood_field(studio: Studio, tab: str = "speak") -> MoodField:
         0, MAX_STRENGTH, value=1, step=0.05, label=word("Strength of the mood"), visible=False,
         elem_id=f"{tab}-mood-strength",
     )  # fmt: skip
-
+    on_show(partial(listed_anew, studio), [menu], [menu], opening=False)
     menu.change(
         lambda mood: gr.update(visible=bool(mood)),
         menu,

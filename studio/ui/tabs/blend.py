@@ -137,7 +137,6 @@ def _wire(tab: BlendTab, on: Controls) -> None:
     free: dict[str, Any] = {"preprocess": False}
     on_show(tab.refresh, [*there, on.pad, on.recipe], there, **free)
     keep_listed(on.voices, tab.offer)
-    on_show(tab.moods, [on.mood.menu], [on.mood.menu], opening=False)
     on.voices.input(tab.repick, [on.voices, *mood], shown, **free, **QUIET)
     on.pad.release(tab.moved, [on.voices, *mood], shown, **free, **QUIET)
     on.recipe.submit(tab.typed, on.recipe, [on.voices, on.pad, on.step, *mood], **QUIET)

@@ -33,7 +33,6 @@ from studio.takes.live_take import About, Stream
 from studio.ui.blend_pad.blend_pad import Handle, handle, released
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
 from studio.ui.i18n import warning, word
-from studio.ui.mood_field import listed_anew
 from studio.ui.sound_card import FinishedStream
 from studio.ui.tabs.voice_form import (
     SAVED,
@@ -149,10 +148,6 @@ class BlendTab:
         return handle(self._labels(picked), at), written(picked, weights, mood, strength)
 
     # Moods.
-
-    def moods(self, now: str | None) -> Update:
-        """The menu of moods, with those that are there now."""
-        return listed_anew(self._studio, now)
 
     def remood(self, recipe: str, mood: str, strength: float) -> str:
         """The formula with another mood."""

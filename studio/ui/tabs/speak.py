@@ -187,7 +187,6 @@ def _watch(
     looks = [about, fields.instruct]
     on_show(speaking.arrive, now, now, opening=False)  # when it opens: after the draft
     on_show(speaking.picked, looks, [fields.voice], [fields.voice.change], opening=False)
-    on_show(speaking.moods, [fields.mood.menu], [fields.mood.menu], opening=False)
     keep_listed(fields.voice, speaking.offer, opening=False)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 
