@@ -67,7 +67,9 @@ class ExportSection:
 
     def show(self, number: str) -> ExportView:
         """The script's export as it is now."""
-        state = self._jobs.state(number)
+        return self._view(number, self._jobs.state(number))
+
+    def _view(self, number: str, state: ExportState | None) -> ExportView:
         running = state is not None and state.running
         files = [str(path) for path in state.files] if state else []
         return ExportView(
@@ -80,13 +82,13 @@ class ExportSection:
 
     def arrive(self, number: str) -> tuple[Update, ...]:
         """Another script is open: its export, and the section opened where there is one."""
-        shown = self.show(number)
-        return *shown, gr.update(open=True) if self._jobs.state(number) else gr.skip()
+        state = self._jobs.state(number)
+        return *self._view(number, state), gr.update(open=True) if state else gr.skip()
 
     def look(self, number: str) -> ExportView:
         """While it runs: nothing that lasts is sent again."""
-        shown = self.show(number)
         state = self._jobs.state(number)
+        shown = self._view(number, state)
         if state is None or not state.running:
             return shown
         skip = gr.skip()
