@@ -162,14 +162,14 @@ def without_mood_tags(text: str, known: Collection[str]) -> str:
     text = without_tags(text, unknown_tags(text, known))
     if next(marks(text, known), None) is None:
         return text
-    return _without_tags(text, known)[0]
+    return _plain_spans(text, known)[0]
 
 
 def mood_runs(text: str, known: Collection[str], language: str = "auto") -> list[MoodRun]:
     """The text without its tags, in runs of one mood each."""
     if next(marks(text, known), None) is None:
         return [MoodRun(text)]
-    plain, spans = _without_tags(text, known)
+    plain, spans = _plain_spans(text, known)
     runs: list[MoodRun] = []
     for piece, spoken in _clause_moods(plain, spans, language):
         if runs and (runs[-1].spoken == spoken or not letters(piece)):
@@ -181,7 +181,7 @@ def mood_runs(text: str, known: Collection[str], language: str = "auto") -> list
     return runs or [MoodRun(plain)]
 
 
-def _without_tags(text: str, known: Collection[str]) -> tuple[str, list[tuple[int, int, InMood]]]:
+def _plain_spans(text: str, known: Collection[str]) -> tuple[str, list[tuple[int, int, InMood]]]:
     """The text without tags, and spans [start, end) of it with the mood that holds there."""
     plain, at, stack = "", 0, MoodStack()
     spans: list[tuple[int, int, InMood]] = []
