@@ -11,7 +11,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -268,6 +268,17 @@ def open_tab(page: Any, name: str) -> None:
     tab.click()
     expect(tab).to_have_attribute("aria-selected", "true")
     page.evaluate(DRAWN)
+
+
+def until_silent(page: Any, asked: Sequence[object]) -> None:
+    """Until a page asks for nothing more for a second; `asked`: its requests, as they come."""
+    before = -1
+    for _ in range(30):
+        if len(asked) == before:
+            break
+        before = len(asked)
+        page.wait_for_timeout(1000)
+    assert len(asked) == before, asked[-8:]
 
 
 def paste(page: Any, field: Any, text: str) -> None:

@@ -36,6 +36,7 @@ from tests.support.browser import (
     expect,
     open_tab,
     play_through,
+    until_silent,
     wait_until,
 )
 from tests.support.player_stage import as_heard
@@ -207,13 +208,7 @@ def test_a_page_that_is_left_alone_asks_for_nothing(open_page: OpenPage, url: st
         if name == "Voices":
             open_tab(page, "Library")
         open_tab(page, name)
-        before = -1
-        for _ in range(30):
-            if len(asked) == before:
-                break
-            before = len(asked)
-            page.wait_for_timeout(1000)
-        assert len(asked) == before, (name, asked[-8:])
+        until_silent(page, asked)
 
 
 SHIFTS = """

@@ -250,17 +250,19 @@ def test_a_closed_page_leaves_a_rendering_that_completes(tab, number, studio):
     assert not tab.store.is_rendering(number)
 
 
-def test_a_server_that_ends_while_it_renders_is_told_at_the_next_visit(slow_studio):
-    async def work() -> str:
-        tab = ScriptTab(slow_studio)
-        number = tab.store.read("", LONG).number
-        making = tab.playback.speak(number, False)
-        while statuses(tab, number).count("done") < 3:
-            await making.__anext__()
-        await making.aclose()
-        return number  # the loop ends here, as in a server that is killed
+async def begun(studio: Studio) -> str:
+    """A script that was being rendered when its server was killed: the loop ends with this."""
+    tab = ScriptTab(studio)
+    number = tab.store.read("", LONG).number
+    making = tab.playback.speak(number, False)
+    while statuses(tab, number).count("done") < 3:
+        await making.__anext__()
+    await making.aclose()
+    return number
 
-    number = in_time(work())
+
+def test_a_server_that_ends_while_it_renders_is_told_at_the_next_visit(slow_studio):
+    number = in_time(begun(slow_studio))
     again = ScriptTab(replace(slow_studio))
     assert 3 <= statuses(again, number).count("done") < 60
     assert "Rendering was interrupted" in html(page(again, number).lines)
@@ -348,22 +350,13 @@ def test_a_voice_changed_during_a_rendering_is_that_of_lines_not_begun(tmp_path)
 
 
 def test_a_rendering_goes_on_after_the_servers_end(slow_studio):
-    async def killed() -> str:
-        tab = ScriptTab(slow_studio)
-        number = tab.store.read("", LONG).number
-        making = tab.playback.speak(number, False)
-        while statuses(tab, number).count("done") < 3:
-            await making.__anext__()
-        await making.aclose()
-        return number  # the loop ends here, as in a server that is killed
-
     async def started(tab: ScriptTab, number: str) -> None:
         await tab.playback.resume()
         assert tab.playback.progress(number) is not None
         while tab.playback.busy(number):
             await asyncio.sleep(0.01)
 
-    number = in_time(killed())
+    number = in_time(begun(slow_studio))
     tab = ScriptTab(replace(slow_studio))
     in_time(started(tab, number))
     assert set(statuses(tab, number)) == {"done"}

@@ -17,7 +17,7 @@ from studio.context import Studio
 from studio.ui.tabs import blend
 from studio.ui.tabs.blend_handlers import BlendTab
 from studio.ui.voice_map import map_value
-from tests.support.browser import OpenPage, Server, Tap, expect
+from tests.support.browser import OpenPage, Server, Tap, expect, until_silent
 from tests.support.tab_makers import app_of, heard, make_studio, save_many, some_clone, told
 
 
@@ -167,10 +167,4 @@ def test_a_page_with_the_map_that_is_left_alone_asks_for_nothing(page: Any) -> N
     page.on("request", lambda request: asked.append(request.url))
     for name in ("Pad", "Map"):
         page.get_by_role("tab", name=name).click()
-        before = -1
-        for _ in range(30):
-            if len(asked) == before:
-                break
-            before = len(asked)
-            page.wait_for_timeout(1000)
-        assert len(asked) == before, (name, asked[-8:])
+        until_silent(page, asked)
