@@ -87,14 +87,14 @@ def zerogpu(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
 
 @contextmanager
 def cluster(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
-    """Two replicas; the one that was asked last dies."""
+    """Two replicas; the one that was asked first dies, the other one serves on."""
     own, there = FakeCheckpoint(), _settings(settings)
     engines = {f"replica-{number}": FakeEngine(settings=there, costs=costs) for number in range(2)}
     replicas = LocalReplicas(engines)
     try:
         pool = ReplicaPool(replicas, there)
         with RemoteEngine({own.capabilities.name: own}, there, pool) as engine:
-            yield Opened(engine, lambda: replicas.kill(replicas.asked[-1]))
+            yield Opened(engine, lambda: replicas.kill(replicas.asked[0]))
     finally:
         for each in engines.values():
             each.close()
