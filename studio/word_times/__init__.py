@@ -34,16 +34,14 @@ def word_times(text: str, pcm: Pcm) -> list[tuple[str, float, float]]:
 
 def part_times(parts: Sequence[str], pcm: Pcm) -> list[Span]:
     """Start and end in seconds of each part of a text, in order; none where nothing is heard."""
-    pieces = [
-        (number, piece) for number, part in enumerate(parts) for piece in _PIECE.findall(part)
-    ]
-    words = [piece for _, piece in pieces]
+    pieces = [_PIECE.findall(part) for part in parts]
+    words = [piece for part in pieces for piece in part]
     if not words or not pcm.any():
         return []
-    spans = align(words, pcm) or _shares(words, pcm)
+    spans = iter(align(words, pcm) or _shares(words, pcm))
     found: list[Span] = []
-    for number in range(len(parts)):
-        own = [span for (part, _), span in zip(pieces, spans, strict=True) if part == number]
+    for part in pieces:
+        own = [next(spans) for _ in part]
         before = found[-1][1] if found else 0.0
         found.append((own[0][0], own[-1][1]) if own else (before, before))
     return found

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine import SAMPLE_RATE, Pcm, spoken_form
-from studio.word_times.features import HOP, Floats, features
+from studio.word_times.features import HOP, Floats, feature_blocks
 from studio.word_times.letter_sounds import KINDS, sounds_of
 
 TOGETHER: Final = 2  # frames of features that are one here
@@ -32,6 +32,7 @@ _SKIP: Final = 2.5  # cost of leaving out a sound that may be missing
 _LEAVE: Final = 0.6  # cost of a frame more in the last state of a sound, beyond what is usual
 _BREAK: Final = 3.0  # cost of a pause between words without a mark
 _BAND: Final = 600  # states on either side of the expected one
+_KEPT: Final = 16_384  # frames whose choices are in memory: 20 MB for five minutes
 _MARKS: Final = '.,;:!?…—–)"”。，！？；：、'
 
 
@@ -43,6 +44,7 @@ class _Path:
     words: NDArray[np.int64]  # [states] the word of each, -1 in a pause
     stays: Floats  # [states] what a frame more costs; inf where a state has one frame
     firsts: NDArray[np.int64]  # [sounds] the first state of each
+    first: NDArray[np.bool_]  # [states] whether it is a sound's first
     jumps: tuple[tuple[NDArray[np.int64], Floats], ...]  # from where else, at what cost: [sounds]
     ends: tuple[tuple[int, float], ...]  # states that speech may end in, and their costs
 
@@ -54,11 +56,14 @@ def align(words: Sequence[str], pcm: Pcm) -> list[tuple[float, float]] | None:
     if reached is None:
         return None
     at = path.words[reached]
+    frames = np.flatnonzero(at >= 0)  # in a word; words come in their order
+    numbers = np.arange(len(words))
+    first, last = (np.searchsorted(at[frames], numbers, side) for side in ("left", "right"))
     found: list[tuple[float, float]] = []
-    for word in range(len(words)):
-        frames = np.flatnonzero(at == word)
+    for begin, end in zip(first, last, strict=True):
         before = found[-1][1] if found else 0.0
-        span = (frames[0] * FRAME, (frames[-1] + 1) * FRAME) if len(frames) else (before, before)
+        heard = begin < end
+        span = (frames[begin] * FRAME, (frames[end - 1] + 1) * FRAME) if heard else (before, before)
         found.append((float(span[0]), float(span[1])))
     return found
 
@@ -71,6 +76,8 @@ def _path(words: Sequence[str]) -> _Path:
         sounds.append((PAUSE, -1, 0.0 if word[-1:] in _MARKS else -_BREAK))
     counts = [_STATES.get(kind, _LEAST) for kind, _, _ in sounds]
     firsts = np.cumsum([0, *counts[:-1]])
+    first = np.zeros(sum(counts), np.bool_)
+    first[firsts] = True
     lasts = firsts + counts - 1
     stays = np.full(sum(counts), np.inf, np.float32)
     stays[lasts] = [0.0 if kind == PAUSE else _LEAVE for kind, _, _ in sounds]
@@ -93,50 +100,68 @@ def _path(words: Sequence[str]) -> _Path:
         np.repeat([own[1] for own in sounds], counts),
         stays,
         firsts,
+        first,
         ((np.maximum(firsts - 1, 0), entering.astype(np.float32)), *jumps),
         tuple(ends),
     )
 
 
 def _viterbi(path: _Path, scores: Floats) -> NDArray[np.int64] | None:
-    """[frames] the state of each, on the likeliest way; None if there is none."""
+    """[frames] the state of each, on the likeliest way; None if there is none.
+
+    Choices are kept for `_KEPT` frames at a time: those of longer speech are made once more from
+    the scores before them, on the way back.
+    """
     states, frames = len(path.kinds), len(scores)
     if not frames:
         return None
-    emitted = scores[:, path.kinds] if states * frames <= 4_000_000 else None
+    bands = _bands(scores, states)
     now = np.full(states, -np.inf, np.float32)
-    beginnings = [each for each in (0, 1) if each < len(path.firsts)]
-    for each in beginnings:
-        now[path.firsts[each]] = 0.0
+    begins = path.firsts[:2]
+    now[begins] = scores[0][path.kinds[begins]]
+    firsts, before, came = range(1, frames, _KEPT), [], []
+    for first in firsts:
+        low, high = bands[first - 1]
+        before.append(now[low:high].copy())
+        came = _sweep(path, scores, bands, now, first)
+    score, state = max((now[state] - cost, state) for state, cost in path.ends)
+    if not np.isfinite(score):
+        return None
+    way = [np.array([state])]
+    for number in reversed(range(len(firsts))):
+        if number < len(firsts) - 1:
+            low, high = bands[firsts[number] - 1]
+            now[:] = -np.inf
+            now[low:high] = before[number]
+            came = _sweep(path, scores, bands, now, firsts[number])
+        way.append(_traced(path, came, int(way[-1][-1])))
+    return np.concatenate(way)[::-1]
+
+
+def _sweep(
+    path: _Path, scores: Floats, bands: NDArray[np.int64], now: Floats, first: int
+) -> list[tuple[int, NDArray[np.int8]]]:
+    """Carry the states' scores on by `_KEPT` frames: of each the band's first state, and how each
+    of the band was reached."""
     came: list[tuple[int, NDArray[np.int8]]] = []
-    expected = _expected(scores, states)
-    inner = np.ones(states, bool)
-    inner[path.firsts] = False
-    for frame in range(frames):
-        low, high = max(0, expected[frame] - _BAND), min(states, expected[frame] + _BAND)
-        if frame:
-            best, chosen = _step(path, now, inner, low, high)
-            came.append((low, chosen))
-            now = np.full(states, -np.inf, np.float32)
-            now[low:high] = best
-        now[low:high] += (
-            emitted[frame, low:high] if emitted is not None else scores[frame][path.kinds[low:high]]
-        )
-    ends = [(now[state] - cost, state) for state, cost in path.ends]
-    score, state = max(ends)
-    return _traced(path, came, state) if np.isfinite(score) else None
+    for frame in range(first, min(first + _KEPT, len(scores))):
+        low, high = bands[frame]
+        best, chosen = _step(path, now, low, high)
+        came.append((low, chosen))
+        earlier, later = bands[frame - 1]
+        now[earlier:later] = -np.inf
+        now[low:high] = best + scores[frame][path.kinds[low:high]]
+    return came
 
 
-def _step(
-    path: _Path, now: Floats, inner: NDArray[np.bool_], low: int, high: int
-) -> tuple[Floats, NDArray[np.int8]]:
+def _step(path: _Path, now: Floats, low: int, high: int) -> tuple[Floats, NDArray[np.int8]]:
     """The best way into each state of the band: its score, and 0 for staying, 1 for the state
     before, 2 and more for jumps."""
     best = now[low:high] - path.stays[low:high]
     chosen = np.zeros(high - low, np.int8)
     before = np.full(high - low, -np.inf, np.float32)
     before[max(0, 1 - low) :] = now[max(low - 1, 0) : high - 1]
-    before[~inner[low:high]] = -np.inf
+    before[path.first[low:high]] = -np.inf
     better = before > best
     best, chosen = np.where(better, before, best), np.where(better, np.int8(1), chosen)
     first, last = np.searchsorted(path.firsts, (low, high))
@@ -151,29 +176,36 @@ def _step(
 def _traced(
     path: _Path, came: Sequence[tuple[int, NDArray[np.int8]]], state: int
 ) -> NDArray[np.int64]:
-    sound_of = np.searchsorted(path.firsts, np.arange(len(path.kinds)), side="right") - 1
-    way = [state]
+    """The states before `state`, backwards: one for each frame of `came`."""
+    way = []
     for low, chosen in reversed(came):
         how = int(chosen[state - low])
         if how == 1:
             state -= 1
         elif how:
-            state = int(path.jumps[how - 2][0][sound_of[state]])
+            sound = np.searchsorted(path.firsts, state, side="right") - 1
+            state = int(path.jumps[how - 2][0][sound])
         way.append(state)
-    return np.array(way[::-1])
+    return np.array(way)
 
 
-def _expected(scores: Floats, states: int) -> NDArray[np.int64]:
-    """[frames] the state that the share of speech before each suggests."""
+def _bands(scores: Floats, states: int) -> NDArray[np.int64]:
+    """[frames, 2] first and last state beside the one that the share of speech suggests."""
     heard = np.cumsum(scores[:, PAUSE] < 0)
-    share: NDArray[np.int64] = (heard / max(1, heard[-1]) * states).astype(np.int64)
-    return share
+    middle = (heard / max(1, heard[-1]) * states).astype(np.int64)[:, None]
+    bands: NDArray[np.int64] = np.clip(middle + np.array([-_BAND, _BAND]), 0, states)
+    return bands
 
 
 def _scores(pcm: Pcm) -> Floats:
     """[frames, kinds + 1] how much likelier each frame makes a kind; HEARD is any but a pause."""
+    parts = [np.zeros((0, len(KINDS) + 1), np.float32)]
+    return np.concatenate(parts + [_ratios(block) for block in feature_blocks(pcm)])
+
+
+def _ratios(values: Floats) -> Floats:
     network = _network()
-    hidden = np.maximum(features(pcm) @ network["w1"] + network["b1"], 0)
+    hidden = np.maximum(values @ network["w1"] + network["b1"], 0)
     logits = hidden @ network["w2"] + network["b2"]
     likely = np.exp(logits - logits.max(1, keepdims=True))
     likely /= likely.sum(1, keepdims=True)

@@ -5,7 +5,9 @@ Knows no words.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -22,35 +24,53 @@ _BANDS: Final = 24
 _LOWEST, _HIGHEST = 90.0, 8000.0  # Hz
 _CONTEXT: Final = (-6, -3, -1, 0, 1, 3, 6)  # frames beside each
 _FLOOR: Final = 12.0  # natural log of power under the loudest band, below which all is silence
+_BLOCK: Final = 2048  # frames that are worked on at a time
 _LOUD: Final = 6.0  # below the loudest, above which a frame counts for the mean
 
 
 def features(pcm: Pcm) -> Floats:
     """[frames, values], a frame every 10 ms."""
+    none = np.zeros((0, len(_CONTEXT) * (_BANDS + 1)), np.float32)
+    return np.concatenate(list(chain([none], feature_blocks(pcm))))
+
+
+def feature_blocks(pcm: Pcm) -> Iterator[Floats]:
+    """The same in pieces of an even number of frames: those of hours would fill the memory."""
     mel = _log_mel(pcm)  # [frames, bands]
     if not len(mel):
-        return np.zeros((0, len(_CONTEXT) * (_BANDS + 1)), np.float32)
+        return
     loudness = mel.max(1)
     speech = loudness > loudness.max(initial=0) - _LOUD
     mean = mel[speech].mean(0) if speech.any() else np.zeros(_BANDS, np.float32)
     level = (loudness - loudness.max(initial=0))[:, None] / 4 + 1
     values = np.concatenate(((mel - mean) / 3, level), 1)
     padded = np.pad(values, ((-_CONTEXT[0], _CONTEXT[-1]), (0, 0)), mode="edge")
-    shifts = [padded[shift - _CONTEXT[0] :][: len(values)] for shift in _CONTEXT]
-    return np.concatenate(shifts, 1).astype(np.float32)
+    for at in range(0, len(values), _BLOCK):
+        count = min(_BLOCK, len(values) - at)
+        shifts = [padded[at + shift - _CONTEXT[0] :][:count] for shift in _CONTEXT]
+        yield np.concatenate(shifts, 1).astype(np.float32)
 
 
 def _log_mel(pcm: Pcm) -> Floats:
-    sound = np.pad(pcm.astype(np.float32) / 32768, (_WINDOW // 2, _WINDOW))
-    sound = np.append(sound[:1], sound[1:] - 0.9 * sound[:-1])  # high bands as loud as low ones
-    frames = np.lib.stride_tricks.sliding_window_view(sound, _WINDOW)[::HOP][: len(pcm) // HOP]
-    parts = [frames[at : at + 2048] for at in range(0, len(frames), 2048)]  # little memory
-    powers = [np.abs(np.fft.rfft(part * _window(), _FFT)) ** 2 @ _filters() for part in parts]
-    if not powers:
-        return np.zeros((0, _BANDS), np.float32)
-    mel = np.log(np.concatenate(powers) + 1e-10)
-    floored: Floats = np.maximum(mel, mel.max() - _FLOOR).astype(np.float32)
+    count = len(pcm) // HOP
+    powers = [np.zeros((0, _BANDS), np.float32)]
+    powers += [_powers(pcm, at, min(at + _BLOCK, count)) for at in range(0, count, _BLOCK)]
+    mel = np.concatenate(powers)
+    floored: Floats = np.maximum(mel, mel.max(initial=-np.inf) - _FLOOR)
     return floored
+
+
+def _powers(pcm: Pcm, first: int, last: int) -> Floats:
+    """[frames, bands] logarithms for the frames from `first` to before `last`."""
+    begin, end = first * HOP - _WINDOW // 2 - 1, (last - 1) * HOP + _WINDOW // 2
+    inside = pcm[max(0, begin) : end].astype(np.float32) / 32768
+    before = max(0, -begin)
+    sound = np.pad(inside, (before, end - begin - before - len(inside)))
+    sound = sound[1:] - 0.9 * sound[:-1]  # high bands as loud as low ones
+    frames = np.lib.stride_tricks.sliding_window_view(sound, _WINDOW)[::HOP]
+    power = np.abs(np.fft.rfft(frames * _window(), _FFT)) ** 2 @ _filters()
+    logarithms: Floats = np.log(power + 1e-10).astype(np.float32)
+    return logarithms
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, Pcm
-from studio.word_times import part_times, word_times
+from studio.word_times import alignment, features, part_times, word_times
 from studio.word_times.letter_sounds import HEARD, KINDS, sounds_of
 
 HERE = Path(__file__).parent
@@ -72,6 +72,19 @@ def test_long_speech_does_not_drift(sentences: list[tuple[str, Pcm, list[float]]
     assert len(pcm) / SAMPLE_RATE > 120
     assert np.median(off) <= MEDIAN
     assert np.quantile(off, 0.9) <= 1.5 * TENTH  # first words of sentences count here
+
+
+def test_what_is_kept_in_memory_changes_no_time(
+    sentences: list[tuple[str, Pcm, list[float]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours are aligned in pieces; so are seconds here."""
+    text = " ".join(text for text, _, _ in sentences)
+    pcm = np.concatenate([sound for _, sound, _ in sentences])
+    whole = word_times(text, pcm)
+    monkeypatch.setattr(alignment, "_KEPT", 100)
+    monkeypatch.setattr(features, "_BLOCK", 64)
+    assert len(pcm) / SAMPLE_RATE > 10
+    assert word_times(text, pcm) == whole
 
 
 def test_parts_of_a_text_have_the_times_of_their_words(
