@@ -43,21 +43,20 @@ def feature_blocks(pcm: Pcm) -> Iterator[Floats]:
     speech = loudness > loudness.max(initial=0) - _LOUD
     mean = mel[speech].mean(0) if speech.any() else np.zeros(_BANDS, np.float32)
     level = (loudness - loudness.max(initial=0))[:, None] / 4 + 1
-    values = np.concatenate(((mel - mean) / 3, level), 1)
-    padded = np.pad(values, ((-_CONTEXT[0], _CONTEXT[-1]), (0, 0)), mode="edge")
-    for at in range(0, len(values), _BLOCK):
-        count = min(_BLOCK, len(values) - at)
-        shifts = [padded[at + shift - _CONTEXT[0] :][:count] for shift in _CONTEXT]
+    for at in range(0, len(mel), _BLOCK):
+        inner = np.arange(at, min(at + _BLOCK, len(mel)))
+        around = np.clip(np.arange(at + _CONTEXT[0], inner[-1] + 1 + _CONTEXT[-1]), 0, len(mel) - 1)
+        values = np.concatenate(((mel[around] - mean) / 3, level[around]), 1)
+        shifts = [values[shift - _CONTEXT[0] :][: len(inner)] for shift in _CONTEXT]
         yield np.concatenate(shifts, 1).astype(np.float32)
 
 
 def _log_mel(pcm: Pcm) -> Floats:
-    count = len(pcm) // HOP
-    powers = [np.zeros((0, _BANDS), np.float32)]
-    powers += [_powers(pcm, at, min(at + _BLOCK, count)) for at in range(0, count, _BLOCK)]
-    mel = np.concatenate(powers)
-    floored: Floats = np.maximum(mel, mel.max(initial=-np.inf) - _FLOOR)
-    return floored
+    mel = np.empty((len(pcm) // HOP, _BANDS), np.float32)
+    for at in range(0, len(mel), _BLOCK):
+        mel[at : at + _BLOCK] = _powers(pcm, at, min(at + _BLOCK, len(mel)))
+    np.maximum(mel, mel.max(initial=-np.inf) - _FLOOR, out=mel)
+    return mel
 
 
 def _powers(pcm: Pcm, first: int, last: int) -> Floats:
