@@ -7,7 +7,7 @@ device for each request, or to many. They bring the requests to a device; this p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -25,6 +25,7 @@ from engine.requests.streaming_text import StreamingText
 from engine.scheduler.admission import Admission
 from engine.stats import Stats
 from engine.stream import Handles, Postprocess, SpeechStream
+from engine.thresholds import SPARE
 from engine.types import Capabilities, Clone, SpeechRequest, Voice, Waveform
 from engine.voices.routing import Routed, restrict, route_voice
 
@@ -124,6 +125,13 @@ class SpeechEngine(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def hurried(self, apart_from: Collection[int] = ()) -> bool:
+        """Whether a live request has no sound yet, or is generated hardly faster than it is heard:
+        work that nobody waits for should begin later. `apart_from`: ids of streams."""
+        now = self._clock()
+        open_ = (each for each in self._registry.sequences() if each.id not in apart_from)
+        return any(each.hurried(now, SPARE) for each in open_)
 
     # Requests.
 

@@ -37,6 +37,7 @@ MOST_JOINED = 4.0  # seconds of audio
 class Progress(Protocol):
     """The request's state in the engine; read without a lock."""
 
+    id: int
     seed: int
     position: int | None
     estimate: float
@@ -86,6 +87,11 @@ class SpeechStream:
         self._abandoned.atexit = False
 
     # State.
+
+    @property
+    def id(self) -> int:
+        """Of the request, in its engine."""
+        return self._progress.id
 
     @property
     def seed(self) -> int:

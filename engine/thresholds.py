@@ -172,3 +172,7 @@ LEAST_LEFT: Final = 5.0  # frames of a request which is longer than expected
 TOKEN_FRAMES: Final = 4.0  # of a text token, before any was measured: slow speech
 NEW_SHARE: Final = 0.1  # of a new measurement, after the first ones
 MOST_OVERHEAD: Final = 3.0  # more is a request that waited for its text
+
+# Hurry (engine/speech_engine.py).
+
+SPARE: Final = 1.3  # times real time, from which a live request leaves time for other work

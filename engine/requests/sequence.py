@@ -182,6 +182,16 @@ class Sequence:
         """Whether it is between two groups of its text, and its listener hears it already."""
         return self.live and self._before > 0
 
+    def hurried(self, now: float, spare: float) -> bool:
+        """Whether its listener waits for its sound, or it is generated at less than `spare` times
+        real time. Text that is still written may be what is late."""
+        if not self.live or self.left:
+            return False
+        if self.playback.began is None:
+            return self.text.covers(0)
+        late = self.playback.delivered < spare * (now - self.playback.began)
+        return late and not self.text_is_open
+
     @property
     def runs(self) -> bool:
         """Whether it has a slot, or gets the next one as its listener hears it already."""

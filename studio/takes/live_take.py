@@ -72,10 +72,8 @@ class LiveTake:
         about: About = UNNAMED,
         machine_speed: float | None = None,
         early: bool = False,
-        urgent: bool = True,
     ) -> None:
-        """`early`: each piece is played when it comes, also on a slow machine. `urgent`: work that
-        nobody hears waits for it."""
+        """`early`: each piece is played when it comes, also on a slow machine."""
         self.id = secrets.token_urlsafe(12)
         self.about = about
         self.readers = 0  # on the raw route
@@ -88,7 +86,7 @@ class LiveTake:
         self.latest = self.opened
         self._first_samples = 0
         self._stream = stream
-        self._early, self._urgent = early, urgent
+        self._early = early
         self._machine_speed = machine_speed  # expected, before there is a `speed`
         self._pcm = bytearray()
         self._changed = asyncio.Event()
@@ -135,11 +133,6 @@ class LiveTake:
             return 0.0
         rest = max(0.0, speaking_seconds(self.about.text) - self.made / SAMPLE_RATE)
         return LEAD_MARGIN * rest * (1 / speed - 1)
-
-    def hurried(self, spare: float) -> bool:
-        """Whether its listener waits for it, or it is made at less than `spare` times real time."""
-        late = self.speed is None or self.speed < spare
-        return self._urgent and not self.ended and late
 
     def slice(self, start: int, count: int = PIECE) -> bytes:
         return bytes(self._pcm[2 * start : 2 * (start + count)])

@@ -27,7 +27,6 @@ from studio.takes.event_transport import Ended, EventTransport, Payload, ending,
 from studio.takes.live_take import HEARTBEAT, UNNAMED, About, LiveTake, Stream
 
 RAW_PATH = "timbre/live"
-SPARE = 1.3  # times real time, from which a take leaves time for work that nobody waits for
 KEPT_SECONDS = 60.0  # seconds for which a finished take can be read
 RESUME = 20.0  # seconds for which a take whose listener's connection broke waits for him
 
@@ -53,16 +52,15 @@ class LiveTakes:
         keep: Keep | None = None,
         about: About = UNNAMED,
         early: bool = False,
-        urgent: bool = True,
     ) -> AsyncGenerator[Payload, None]:
         """Submit a request and yield payloads for a player; used by a tab's handler. `early`: the
-        player does not wait for what a slow machine has not made yet. `urgent`: see `hurried`."""
+        player does not wait for what a slow machine has not made yet."""
         try:  # in a thread: a long text takes a while, and the engine may be in another process
             stream, speed = await asyncio.to_thread(lambda: (submit(), self._speed()))
         except TimbreError as error:
             yield refusal(error.message)
             return
-        take = LiveTake(stream, about, speed, early, urgent)
+        take = LiveTake(stream, about, speed, early)
         self._takes[take.id] = take
         try:
             async for payload in self._tell(take, keep):
@@ -74,12 +72,6 @@ class LiveTakes:
                 waiting = asyncio.create_task(self._await_listener(take))
                 self._left.add(waiting)
                 waiting.add_done_callback(self._left.discard)
-
-    @property
-    def hurried(self) -> bool:
-        """Whether somebody waits for the sound of an urgent take, or hears it hardly faster than
-        it is made: other work should begin later."""
-        return any(take.hurried(SPARE) for take in self._takes.values())
 
     async def _await_listener(self, take: LiveTake) -> None:
         """Its event is gone; its listener may only have lost the connection."""

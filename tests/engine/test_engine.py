@@ -280,3 +280,20 @@ def test_a_short_queue_refuses_nobody_while_no_model_is_there(most: int, live: b
         for _ in range(2):
             assert len(engine.submit(SpeechRequest("hello", Preset("ryan"), live=live)).collect())
             engine.unload("fake")
+
+
+def test_a_live_request_is_in_a_hurry_until_it_has_sound_to_spare() -> None:
+    with FakeEngine(start=False) as engine:
+        file = engine.submit(ask(live=False))
+        unwritten = engine.submit(ask("", open_text=True))
+        assert not engine.hurried()
+        live = engine.submit(ask())
+        assert engine.hurried()
+        assert engine.hurried({file.id, unwritten.id})
+        assert not engine.hurried({live.id})
+        heard = engine._registry.sequence(live.id)
+        for seconds, now, late in ((0.08, 0.0, False), (0.08, 1.0, True), (2.0, 1.0, False)):
+            heard.playback.deliver(seconds, now)
+            assert heard.hurried(now, 1.3) is late
+        live.cancel()
+        assert not engine.hurried()

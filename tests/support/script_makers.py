@@ -86,7 +86,7 @@ class Unruly:
 
 class UnrulyStream:
     def __init__(self, owner: Unruly, request: SpeechRequest) -> None:
-        self.owner, self.request = owner, request
+        self.owner, self.request, self.id = owner, request, len(owner.asked)
         self.end: End | None = None
 
     async def __aenter__(self) -> UnrulyStream:

@@ -83,10 +83,10 @@ class BatchSynthesis:
         at_once: int = AT_ONCE,
         listening: bool = True,
         only: Collection[int] | None = None,
-        yields: Callable[[], bool] = lambda: False,
+        yields: Callable[[Collection[int]], bool] = lambda streams: False,
     ) -> None:
         """`listening`: it is played while it is spoken. `only`: speak only these lines. `yields`:
-        whether to begin no further line now, since others are in a hurry."""
+        whether to begin no further line now, since others than its streams are in a hurry."""
         self._speaker, self._sounds, self._listening = speaker, sounds, listening
         self._jobs = {job.line: job for job in jobs}
         self._only, self._yields = only, yields
@@ -284,7 +284,7 @@ class BatchSynthesis:
     async def _work(self) -> None:
         while self._queue:
             crowded = self._pace and 0 < self._in_flight >= self._pace.allowed()
-            if crowded or (self._yields() and not self._is_awaited()):
+            if crowded or (not self._is_awaited() and self._yields(self._streams())):
                 await self.changed()
                 continue
             track = self._tracks[self._queue.popleft()]
@@ -351,6 +351,10 @@ class BatchSynthesis:
                 return self._speaker.submit(replace(request, live=self._is_next(track)))
             except Busy as busy:
                 await asyncio.sleep(min(busy.retry_after, LONGEST_WAIT))
+
+    def _streams(self) -> set[int]:
+        """Ids of the lines in flight."""
+        return {each.stream.id for each in self._tracks.values() if each.stream}
 
     def _is_awaited(self) -> bool:
         """Whether a listener waits for the line that would begin now."""

@@ -319,10 +319,7 @@ class ScriptPlayback:
         self._listeners[number] = [*known, listener]
         try:
             about = About("", "", listener.parts)
-            urgent = not listener.render.whole
-            async for payload in self._live.play(
-                lambda: listener.stream, about=about, urgent=urgent
-            ):
+            async for payload in self._live.play(lambda: listener.stream, about=about):
                 listener.take = payload["id"]
                 yield payload
         finally:
@@ -347,7 +344,7 @@ class ScriptPlayback:
             at_once=self._at_once(),
             listening=aloud,
             only=wanted,
-            yields=lambda: self._live.hurried,
+            yields=self._engine.hurried,
         )
         return Render(batch, whole=True)
 

@@ -315,25 +315,3 @@ def test_a_take_whose_connection_broke_waits_for_its_listener(
         assert stream.left is (after != "the rest")
 
     asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("speed", "urgent", "hurried"), [(1, True, 1), (1, False, 0), (8, True, 0)]
-)
-def test_a_listener_is_in_a_hurry_until_there_is_sound_to_spare(
-    speed: float, urgent: bool, hurried: bool
-) -> None:
-    async def run() -> None:
-        takes, stream = LiveTakes(), steady(5000, speed=speed)
-        async with aclosing(takes.play(lambda: stream, urgent=urgent)) as payloads:
-            id = (await anext(payloads))["id"]
-            assert takes.hurried is urgent  # nothing is heard yet
-            while takes._takes[id].speed is None:
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0.2)
-            assert takes.hurried == hurried
-        while not takes._takes[id].ended:
-            await asyncio.sleep(0.01)
-        assert not takes.hurried
-
-    asyncio.run(run())

@@ -32,12 +32,13 @@ def book_items(book: Book, has_cover: bool, parts: Sequence[LeftOut]) -> list[It
     told = f"<p>{' · '.join(about)}</p>" if about else ""
     if not told and not parts:
         return []
+    if not parts:
+        return [("book", f'<section class="book">{told}</section>')]
     rows = "".join(_row(kind, [part for part in parts if part.kind == kind]) for kind in KINDS)
-    head = (
-        f"<header><strong>{both('Left out of this book')}</strong>"
-        f'<button type="button" data-act="forget-parts">{both("Hide")}</button></header>'
-    )
-    return [("book", f'<section class="book">{told}{head + rows if parts else ""}</section>')]
+    head = f"<summary>{both('Left out of this book')} ({len(parts):,})</summary>"
+    hide = f'<button type="button" data-act="forget-parts">{both("Forget this list")}</button>'
+    told += f"<details>{head}{rows}{hide}</details>"
+    return [("book", f'<section class="book">{told}</section>')]
 
 
 def places_of(parts: Sequence[LeftOut], wanted: str) -> list[int]:
@@ -53,25 +54,36 @@ def places_of(parts: Sequence[LeftOut], wanted: str) -> list[int]:
 def _row(kind: Kind, parts: Sequence[LeftOut]) -> str:
     if not parts:
         return ""
-    label = tell(Message("Read all: {kind}", kind=tell(LABELS[kind])))
-    items = "".join(f"<li>{_text(part)}{_button(_key(part))}</li>" for part in parts[:MOST_SHOWN])
+    named = tell(LABELS[kind])
+    label = tell(Message("Read all: {kind}", kind=named))
+    every = _button(kind, both("Take all in"), label) if len(parts) > 1 else ""
+    items = "".join(f"<li>{_text(part)}{_part(part)}</li>" for part in parts[:MOST_SHOWN])
+    more = len(parts) - MOST_SHOWN
+    rest = f"<li>{both('and {count} more', count=f'{more:,}')}</li>" if more > 0 else ""
     return (
-        f"<div><details><summary>{both(LABELS[kind])} ({len(parts):,})</summary>"
-        f"<ul>{items}</ul></details>{_button(kind, label)}</div>"
+        f"<div><header><strong>{escape(named)} ({len(parts):,})</strong>{every}</header>"
+        f"<ul>{items}{rest}</ul></div>"
     )
 
 
 def _text(part: LeftOut) -> str:
+    return f"<span>{escape(_short(part))}</span>"
+
+
+def _part(part: LeftOut) -> str:
+    label = tell(Message("Take in: {text}", text=_short(part)))
+    return _button(_key(part), both("Take in"), label)
+
+
+def _short(part: LeftOut) -> str:
     text = " ".join(part.text.split())
-    shown = text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1].rstrip()}…"
-    return f"<span>{escape(shown)}</span>"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1].rstrip()}…"
 
 
-def _button(wanted: str, label: str = "") -> str:
-    told = f' aria-label="{escape(label)}"' if label else ""
+def _button(wanted: str, shown: str, label: str) -> str:
     return (
-        f'<button type="button" data-act="take-in" data-part="{wanted}"{told}>'
-        f"{both('Take in')}</button>"
+        f'<button type="button" data-act="take-in" data-part="{wanted}"'
+        f' aria-label="{escape(label)}">{shown}</button>'
     )
 
 

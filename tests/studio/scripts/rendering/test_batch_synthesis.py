@@ -342,7 +342,7 @@ def test_no_line_begins_while_others_are_in_a_hurry_unless_it_is_awaited(
 
     async def work() -> None:
         async with BatchSynthesis(
-            engine, jobs, LineAudio(tmp_path), listening=listening, yields=lambda: hurry[0]
+            engine, jobs, LineAudio(tmp_path), listening=listening, yields=lambda own: hurry[0]
         ) as rendering:
             while listening and not rendering.over:  # what is heard next, and nothing besides
                 stands = [rendering.status(job.line) for job in spoken]

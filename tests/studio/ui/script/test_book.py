@@ -51,7 +51,7 @@ def test_a_book_has_its_own_title_and_language_and_shows_what_was_left_out(opene
     assert project.title == "The Key & the Door"
     assert project.delivery.language == "english"
     shown = html(page(tab, number).lines)
-    for told in ("Ann Doe", "Notes</span>", "Copyright pages", "For a week.", "&lt;reserved&gt;"):
+    for told in ("Ann Doe", "Notes (1)", "Copyright pages", "For a week.", "&lt;reserved&gt;"):
         assert told in shown
     assert texts(tab, number) == ["One", "It rained.", "Two", "It was over."]
 
