@@ -7,14 +7,17 @@
 # asked for, and -e TIMBRE_GUESTS=false shares one library (docs/spaces.md).
 FROM python:3.12-slim-bookworm
 
-# Triton compiles the starters of its kernels when it first meets them.
-RUN apt-get update \
+ARG TORCH_INDEX=https://pypi.org/simple
+# Triton, which PyTorch's build for GPUs brings, compiles the starters of its kernels when it first
+# meets them. Debian keeps one version of a package: it cannot be pinned.
+# hadolint ignore=DL3008
+RUN case "$TORCH_INDEX" in */cpu) exit 0 ;; esac; \
+    apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /app
 COPY requirements.txt requirements.lock ./
-ARG TORCH_INDEX=https://pypi.org/simple
 RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes \
         -r requirements.lock \
     && python -m pip install --no-cache-dir --disable-pip-version-check \
@@ -26,7 +29,7 @@ COPY studio ./studio
 COPY presets ./presets
 
 RUN useradd --create-home --uid 1000 timbre && mkdir /data && chown timbre /data
-USER timbre
+USER 1000
 VOLUME /data
 ENV PYTHONUNBUFFERED=1 \
     HF_HOME=/data/models \
