@@ -215,6 +215,8 @@ def _join_kept(text: str, parts: list[str], keep: re.Pattern[str]) -> list[str]:
 
 def _prefix(text: str, size: int) -> int:
     """The longest prefix of at most this spoken size; at least one character."""
+    if not SYLLABIC.search(text[: size + 1]):  # each counts one
+        return min(len(text), max(1, size))
     spoken = 0
     for index, char in enumerate(text):
         spoken += spoken_size(char)

@@ -121,7 +121,8 @@ def _who(speaker: str) -> str:
 
 def clean(text: str) -> str:
     """One line of text, without control characters, with single spaces."""
-    return " ".join("".join(char for char in text if _is_text(char)).split())
+    other = {ord(char): None for char in set(text) if not _is_text(char)}
+    return " ".join(text.translate(other).split())
 
 
 def _is_text(char: str) -> bool:
