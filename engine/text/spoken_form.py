@@ -32,6 +32,7 @@ _SAFE = re.compile(
 )
 _ABBREVIATED = re.compile(rf"(?:^|\W)(?:(?:{_SHORTENED})\.|et)\s*$", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[a-z][.?!]\s)[a-z]")
+_INNER = re.compile(r"(?<![.?!] )(?<![A-Za-z'])(?!I\b)[A-Z][A-Za-z']*")  # inside a sentence
 _SMALL_DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
 
@@ -56,6 +57,7 @@ class SpokenForm:
         self._first = True
         self.foreign: tuple[str, ...] = ()  # alphabets whose words are left out
         self._space = True  # whether what was said last ends with a space
+        self._ended = True  # whether it ends a sentence
 
     def append(self, text: str) -> str:
         if new := foreign_alphabets(text):
@@ -77,12 +79,14 @@ class SpokenForm:
         for stop in self._stops(final):
             segment = self._text[self._at : stop]
             before = self._text[max(0, self._at - _BEFORE) : self._at]
-            said = _say(segment, before, self._first)
+            said = _small(_say(segment, before, self._first), self._ended)
             if self._space:
                 said = said.lstrip()
             if said:
                 parts.append(as_sentence(said) if self._first else said)
                 self._space, self._first = said[-1].isspace(), False
+            if words := said.rstrip():
+                self._ended = words[-1] in ".?!"
             self._at = stop
         kept = max(0, self._at - _BEFORE)
         self._text, self._at = self._text[kept:], self._at - kept
@@ -113,6 +117,15 @@ class SpokenForm:
         """After the last space of a window without a safe place."""
         space = max(self._text.rfind(" ", at, window), self._text.rfind("\n", at, window))
         return space + 1 if space > at else window
+
+
+def _small(said: str, begins: bool) -> str:
+    """With small letters inside sentences: of capitals there the model knows only names, and loses
+    its place in the text at others ("the Rabbit"). `begins`: it begins a sentence."""
+    lead = ". " if begins else ", "
+    spaced = said[: len(said) - len(said.lstrip())]
+    text = lead + said[len(spaced) :]
+    return spaced + _INNER.sub(lambda match: match[0].lower(), text)[len(lead) :]
 
 
 def _say(segment: str, before: str, first: bool) -> str:

@@ -72,6 +72,7 @@ class Job:
     natural: str = ""  # the key of the same sound at its own speed, where that is another
     said: str = ""  # what is heard of its text: no cues, no tags of moods
     moods: Collection[str] = ()  # what tags in it may name
+    held: str = ""  # tags of moods that hold on from earlier lines: "[lower 0.6]"
 
 
 def plan(
@@ -104,7 +105,7 @@ def plan(
             turn, still = now, ""
         named = nameable[line.speaker]
         text = without_tags(line.text, unknown[named])
-        tagged = still + text
+        held, tagged = still, still + text
         still = open_tags(tagged, named, directions=True)
         said = said_of(text, named)
         request = None
@@ -119,7 +120,7 @@ def plan(
         size = spoken_size(said_of(request.text, named)) if request else 0
         own = None if line.locked else request
         other = natural if natural != key else ""
-        jobs.append(Job(line.id, key, own, size, pause, speed, other, said, named))
+        jobs.append(Job(line.id, key, own, size, pause, speed, other, said, named, held))
     return tuple(jobs)
 
 

@@ -26,11 +26,12 @@ def main() -> None:
     parser.add_argument("verb", choices=("speak", "judge", "table", "keep"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument("--moods", default=",".join(measure.MOVES), help="some of them")
     args = parser.parse_args()
     texts = [each for each in SENTENCES.read_text().splitlines() if len(each.split()) >= WORDS]
-    moods = list(measure.MOVES)
+    moods = args.moods.split(",")
     if args.verb == "speak":
-        speak(args.folder, texts)
+        speak(args.folder, texts, moods)
     elif args.verb == "judge":
         measure.judge(args.folder, texts, moods)
     elif args.verb == "table":
@@ -52,13 +53,13 @@ def keep(folder: Path, out: Path, moods: list[str]) -> None:
         learned = pairs.learn_all(engine)
     library = MoodLibrary(out)
     for mood, found in learned.items():
-        if measure.verdict(folder, mood.name).kept:
+        if mood.name in moods and measure.verdict(folder, mood.name).kept:
             note = f"Learned from {found.pairs} pairs of the teacher's voices."
             space = speaker_space(own)
             library.save(mood.name, found, space, own.name, mood.words, note=note)
 
 
-def speak(folder: Path, texts: list[str]) -> None:
+def speak(folder: Path, texts: list[str], moods: list[str]) -> None:
     from bench.quality.moods import pairs
     from bench.quality.voice_card.speak import open_model
 
@@ -69,7 +70,8 @@ def speak(folder: Path, texts: list[str]) -> None:
                   f"{found.agreement:.2f}", flush=True)  # fmt: skip
         folder.mkdir(parents=True, exist_ok=True)
         voices = pairs.held_out_voices(measure.VOICES)
-        measure.speak(engine, voices, list(learned), texts, folder)
+        chosen = [mood for mood in learned if mood.name in moods]
+        measure.speak(engine, voices, chosen, texts, folder)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from bench.quality.judges import Judges, Transcriber
 from bench.quality.reading.comparison import NONE, Differences, misheard
-from engine import Preset, SpeechEngine, SpeechRequest, Waveform, open_engine
+from engine import Busy, Preset, SpeechEngine, SpeechRequest, SpeechStream, Waveform, open_engine
 
 HERE = Path(__file__).parent
 
@@ -63,10 +63,31 @@ def takes(
                 yield text, voice, seed
 
 
-def speak(engine: SpeechEngine, text: str, voice: str, seed: int) -> Waveform:
-    request = SpeechRequest(text, Preset(voice), seed=seed, live=True)
-    pcm = engine.submit(request).collect()
-    return (pcm / np.float32(32768)).astype(np.float32)
+def spoken(
+    engine: SpeechEngine, wanted: Iterable[tuple[Text, str, int]]
+) -> Iterator[tuple[Text, str, int, Waveform]]:
+    """What is wanted, in its order; some are spoken at once, as that takes less time."""
+    waiting: deque[tuple[Text, str, int, SpeechStream]] = deque()
+    for text, voice, seed in wanted:
+        request = SpeechRequest(text.written, Preset(voice), seed=seed, live=True)
+        while True:
+            try:
+                stream = engine.submit(request)
+                break
+            except Busy:
+                if not waiting:
+                    raise
+                yield _collected(*waiting.popleft())
+        waiting.append((text, voice, seed, stream))
+    for each in waiting:
+        yield _collected(*each)
+
+
+def _collected(
+    text: Text, voice: str, seed: int, stream: SpeechStream
+) -> tuple[Text, str, int, Waveform]:
+    pcm = stream.collect()
+    return text, voice, seed, (pcm / np.float32(32768)).astype(np.float32)
 
 
 def table(heard: list[Heard], by: str) -> None:
@@ -102,8 +123,9 @@ def main() -> None:
     texts = [text for text in texts if not args.only or text.kind in args.only.split(",")]
     whisper, heard = Transcriber(), []
     with open_engine([args.model]) as engine:
-        for text, voice, seed in takes(texts, args.voices.split(","), args.seeds, not args.in_turn):
-            said = whisper(Judges.prepared(speak(engine, text.written, voice, seed)))
+        wanted = takes(texts, args.voices.split(","), args.seeds, not args.in_turn)
+        for text, voice, seed, wave in spoken(engine, wanted):
+            said = whisper(Judges.prepared(wave))
             found = misheard(text.spoken, said)
             heard.append(Heard(text.kind, voice, seed, text.written, said.strip(), found))
             if args.wrong and found.errors:

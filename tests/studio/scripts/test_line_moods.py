@@ -73,6 +73,7 @@ def test_a_mood_holds_in_the_later_lines_of_a_turn_and_not_in_the_next() -> None
     )
     texts = [job.request.text for job in jobs(spoken) if job.request]
     assert len(texts) == 4
+    assert [job.held.strip() for job in jobs(spoken)] == ["", "[glad 0.5]", "[glad 0.5]", ""]
     assert [mood_runs(text, MOODS)[0].spoken.mood for text in texts] == ["glad", "glad", "", ""]
     directed = "(gladly) The first sentence of it all. The second sentence of it all."
     texts = [job.request.text for job in jobs(directed) if job.request]

@@ -68,7 +68,7 @@ class VoiceMap {
     const ratio = window.devicePixelRatio || 1;
     for (const canvas of [this.canvas, this.dots]) [canvas.width, canvas.height] = [width * ratio, height * ratio];
     this.style = this.styled(); // asked for once: it would be worked out anew in each frame
-    paintDots(this.dots, this.spots.map((spot) => ({ ...spot, ...this.place(spot) })), ratio, this.style);
+    this.names = paintDots(this.dots, this.spots.map((spot) => ({ ...spot, ...this.place(spot) })), ratio, this.style);
     this.draw();
   }
 
@@ -85,7 +85,15 @@ class VoiceMap {
   knob({ turn, dose }) {
     const cross = this.place(this.at);
     const far = NEAR_ARROW + PULL * dose;
-    return { x: cross.x + far * Math.cos(turn), y: cross.y + far * Math.sin(turn) };
+    const [x, y] = [cross.x + far * Math.cos(turn), cross.y + far * Math.sin(turn)];
+    const [right, bottom] = [this.size.width - KNOB, this.size.height - KNOB];
+    return { x: Math.min(right, Math.max(KNOB, x)), y: Math.min(bottom, Math.max(KNOB, y)) };
+  }
+
+  // How far along a mood's arrow a place is, in px from the cross.
+  along(at, { turn }) {
+    const cross = this.place(this.at);
+    return (at.x - cross.x) * Math.cos(turn) + (at.y - cross.y) * Math.sin(turn);
   }
 
   styled() {
@@ -145,6 +153,7 @@ class VoiceMap {
     const far = (mood) => Math.hypot(this.knob(mood).x - at.x, this.knob(mood).y - at.y);
     const [mood] = [...this.moods].sort((a, b) => far(a) - far(b));
     this.held = mood && far(mood) <= KNOB ? mood : 'cross';
+    if (this.held === mood) this.slack = this.along(at, mood) - NEAR_ARROW - PULL * mood.dose; // a knob at the frame is nearer
     this.point(-1);
     this.follow(event);
   }
@@ -164,9 +173,8 @@ class VoiceMap {
 
   // Along the arrow alone.
   pull(at) {
-    const [cross, { turn }] = [this.place(this.at), this.held];
-    const along = (at.x - cross.x) * Math.cos(turn) + (at.y - cross.y) * Math.sin(turn);
-    const dose = Math.min(STRONGEST, Math.max(0, (along - NEAR_ARROW) / PULL));
+    const far = this.along(at, this.held) - this.slack;
+    const dose = Math.min(STRONGEST, Math.max(0, (far - NEAR_ARROW) / PULL));
     this.held.dose = Math.round(20 * dose) / 20;
     this.draw();
   }
@@ -262,6 +270,7 @@ class VoiceMap {
       cross: this.at && this.place(this.at),
       lines: shares.map(([place, share]) => ({ ...this.place(this.spots[place]), share })),
       arrows: this.at ? this.moods.map((mood) => ({ ...mood, ...this.knob(mood) })) : [],
+      names: this.names,
       pointed: this.pointed >= 0 ? { ...this.spots[this.pointed], ...this.place(this.spots[this.pointed]) } : null,
     });
   }

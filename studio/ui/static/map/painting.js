@@ -5,6 +5,8 @@ const [LABELS, FEW_LABELS] = [80, 20]; // names, at most, as far as they do not 
 const MANY = 200; // voices, among which few have their names
 const TRIED = 400; // voices that a name is tried for
 const CROSS = 10;
+const LABEL = 14; // px high: a mood's name
+const LABEL_FONT = '11px';
 
 function penOf(canvas, ratio) {
   const pen = canvas.getContext('2d');
@@ -19,6 +21,7 @@ function disc(pen, x, y, radius) {
   pen.fill();
 }
 
+// The boxes of the names, which other labels keep clear of.
 export function paintDots(canvas, spots, ratio, style) {
   const pen = penOf(canvas, ratio);
   const radius = spots.length > 500 ? DOT / 2 : DOT;
@@ -35,6 +38,7 @@ export function paintDots(canvas, spots, ratio, style) {
     taken.push(box);
     pen.fillText(name, box.left, y - 8);
   }
+  return taken;
 }
 
 // Above its dot, inside the frame.
@@ -46,14 +50,15 @@ function labelBox(pen, name, x, y, width) {
 
 const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
-// now: { cross, lines: [{ x, y, share }], arrows: [{ name, dose, x, y }], pointed: { name, x, y } }
-export function paint(canvas, dots, style, { cross, lines, arrows, pointed }) {
+// now: { cross, lines: [{ x, y, share }], arrows: [{ name, dose, x, y }], pointed: { name, x, y }, names }
+export function paint(canvas, dots, style, { cross, lines, arrows, pointed, names }) {
   const ratio = window.devicePixelRatio || 1;
   const pen = penOf(canvas, ratio);
   if (cross) paintLines(pen, cross, lines, style);
   pen.drawImage(dots, 0, 0, canvas.width / ratio, canvas.height / ratio);
   if (cross) {
     arrows.forEach((arrow) => paintArrow(pen, cross, arrow, style));
+    paintLabels(pen, cross, arrows, names, style, { width: canvas.width / ratio, height: canvas.height / ratio });
     pen.fillStyle = style.ink;
     disc(pen, cross.x, cross.y, CROSS);
     pen.fillStyle = '#fff';
@@ -76,7 +81,7 @@ function paintLines(pen, cross, lines, { ink }) {
   pen.globalAlpha = 1;
 }
 
-function paintArrow(pen, cross, { name, dose, x, y }, { ink, text, paper, font }) {
+function paintArrow(pen, cross, { dose, x, y }, { ink }) {
   pen.globalAlpha = dose ? 1 : 0.55;
   pen.strokeStyle = pen.fillStyle = ink;
   pen.lineWidth = dose ? 3 : 1.5;
@@ -86,8 +91,46 @@ function paintArrow(pen, cross, { name, dose, x, y }, { ink, text, paper, font }
   pen.stroke();
   disc(pen, x, y, dose ? 6 : 4.5);
   pen.globalAlpha = 1;
-  const left = x < cross.x;
-  write(pen, dose ? `${name} ${dose}` : name, x + (left ? -9 : 9), y + 4, left ? 'right' : 'left', { text, paper, font });
+}
+
+// Each beside its knob, where it covers nothing else that is written.
+function paintLabels(pen, cross, arrows, names, style, frame) {
+  pen.font = `${LABEL_FONT} ${style.font}`;
+  const taken = [...names, ...arrows.map(({ x, y }) => ({ left: x - 6, right: x + 6, top: y - 6, bottom: y + 6 }))];
+  for (const { name, dose, x, y } of arrows) {
+    const text = dose ? `${name} ${dose}` : name;
+    const box = freeBox({ x, y }, pen.measureText(text).width, x < cross.x, taken, frame);
+    taken.push(box);
+    write(pen, text, box.left, box.bottom - 3, 'left', style, LABEL_FONT);
+  }
+}
+
+// A place for a text near a point, inside the frame, that overlaps nothing taken; where there is none, the
+// one that overlaps the least. `left`: rather to its left.
+export function freeBox({ x, y }, wide, left, taken, { width, height }) {
+  const sides = left ? [-9 - wide, 9] : [9, -9 - wide];
+  const across = [...sides, -wide / 2];
+  const places = [0, -16, 16, -32, 32].flatMap((down) => across.map((right) => [x + right, y + down]));
+  const boxes = places.map(([from, middle]) => {
+    const begin = Math.max(2, Math.min(width - wide - 2, from));
+    const top = Math.max(2, Math.min(height - LABEL - 2, middle - LABEL / 2));
+    return { left: begin, right: begin + wide, top, bottom: top + LABEL };
+  });
+  const covered = (box) => taken.reduce((sum, each) => sum + shared(each, box), 0);
+  let [best, least] = [boxes[0], Infinity];
+  for (const box of boxes) {
+    const area = covered(box);
+    if (area < least) [best, least] = [box, area];
+    if (!area) break;
+  }
+  return best;
+}
+
+// The area that two boxes have in common.
+function shared(a, b) {
+  const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+  const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+  return wide > 0 && high > 0 ? wide * high : 0;
 }
 
 function paintPointed(pen, { name, x, y }, style, width) {

@@ -71,7 +71,18 @@ def _row(opened: OpenScript, place: int, status: Status, error: str) -> Row:
     moods = (*dict.fromkeys(opened.moods.values()), *own)
     outdated = any(not take.text for take in takes)
     return Row(
-        place + 1, line, status, error, seconds, peaks, chapter, dropped, takes, moods, outdated
+        place=place + 1,
+        line=line,
+        status=status,
+        error=error,
+        seconds=seconds,
+        peaks=peaks,
+        chapter=chapter,
+        dropped=dropped,
+        takes=takes,
+        moods=moods,
+        outdated=outdated,
+        held=job.held.strip(),
     )
 
 

@@ -91,6 +91,7 @@ class Row:
     takes: Sequence[TakeRow] = ()
     moods: Sequence[str] = ()  # that its text may be put in
     outdated: bool = False  # there is a sound of the same text, made before a change
+    held: str = ""  # tags of moods that hold on from the lines before
 
 
 @dataclass(frozen=True)
@@ -303,11 +304,11 @@ def _going(progress: Progress) -> str:
 
 
 def _who(row: Row) -> str:
-    direction = f" ({row.line.direction})" if row.line.direction else ""
-    seed = row.line.seed
-    text = f"{row.line.speaker}{direction}"
-    if seed is not None:
-        text = " · ".join(filter(None, [text, tell(Message("seed {seed}", seed=seed))]))
+    line = row.line
+    direction = f" ({line.direction})" if line.direction else ""
+    seed = "" if line.seed is None else tell(Message("seed {seed}", seed=line.seed))
+    held = tell(Message("still {moods}", moods=row.held)) if row.held else ""
+    text = " · ".join(filter(None, [f"{line.speaker}{direction}", seed, held]))
     return f"<small>{escape(text)}</small>" if text else ""
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,13 @@ def test_what_a_person_wrote_is_never_markup(text):
     shown = board.row(own, [text])[1] + board.member(text, text, [(text, text)], False)[1]
     assert "<b onclick" not in shown
     assert 'onclick="x"' not in shown
+
+
+def test_a_mood_that_goes_on_from_before_is_shown():
+    line = edits.Line(id=0, text="Sit down.", speaker="Anna")
+    plain = board.Row(1, line, "waiting", "", 0.0, (), "")
+    assert "still" not in board.row(plain, ["Anna"])[1]
+    assert "Anna · still [lower 0.6]" in board.row(replace(plain, held="[lower 0.6]"), ["Anna"])[1]
 
 
 @given(st.lists(st.integers(-32768, 32767), max_size=400))
