@@ -74,9 +74,14 @@ _RULERS = frozenset(
         "Valentinian Antiochus Seleucus Philipp Friedrich Karl "
     )
 )
+_DID = (  # what tells a ruler's "I" from a speaker's
+    "of|was|had|is|has|and|ruled|reigned|[a-z]{2,12}ed|became|lost|won|fell|built|made|took|gave|"
+    "began|fled|stood|grew|rose|wore|held|chose|brought|bought|fought|sold|put|came|went|spoke"
+)
 _ROMAN = re.compile(
     rf"\b((?:(?:King|Queen|Pope|Emperor|Empress|Tsar|Czar|Prince|Sultan|Pharaoh)\s)?(?:[A-Z][a-z]{{1,20}}|(?i:{_COUNTED})))\.?\s"
-    r"(?=[IVXL]{1,8}\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{0,3}))(?!\w|['’](?!s\b))(\s(?:of|was|had|ruled|reigned|died|became)\b|[,.;:!?)])?"
+    r"(?=[IVXL]{1,8}\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{0,3}))(?!\w|['’](?!s\b))"
+    rf"(\s(?:{_DID})\b|['’]s\b|[,.;:!?)])?"
 )
 _NTH = re.compile(r"(?<=[Tt]he )(X{1,3}(?:IX|IV|V?I{0,3})|VI{2,3})(?=\s[A-Z][a-z]{3,})")
 _CENTURY = re.compile(r"(?<!\w)([XVI]{1,5})(?:th)?(?=\s[Cc]entur(?:y|ies)\b)")
@@ -239,8 +244,11 @@ def _say_roman(match: re.Match[str]) -> str:
     last = name.split()[-1]
     counted = _COUNT.search(last)
     titled = " " in name
+    meant = _DETERMINER.search(match.string[: match.start()])  # "the George I admired"
     single = len(numeral) == 1 and not (
-        counted or titled or (last in _RULERS and (numeral == "V" or (numeral == "I" and tail)))
+        counted
+        or titled
+        or (last in _RULERS and (numeral == "V" or (numeral == "I" and tail and not meant)))
     )
     if not value or single:
         return match[0]

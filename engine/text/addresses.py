@@ -33,6 +33,10 @@ _SAID_ENDINGS = {
     "docx",
     "zip",
 }
+_SERVICES = {
+    "gmail": "gee mail", "hotmail": "hot mail", "icloud": "eye cloud", "github": "git hub",
+    "youtube": "you tube", "facebook": "face book", "linkedin": "linked in", "ebay": "ee bay",
+}  # fmt: skip
 _LOCAL = r"[A-Za-z0-9][A-Za-z0-9_%+-]{0,63}(?:\.[A-Za-z0-9_%+-]{1,64}){0,6}"
 _HOST = r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,6}"
 _TAIL = r"(?:[/?#][^\s<>\"“”]{0,200})?"
@@ -173,8 +177,8 @@ def _say_address(address: str) -> str:
 
 def _name(part: str, ending: bool) -> str:
     small = part.lower()
-    if small in _SAID_ENDINGS:
-        return small
+    if small in _SAID_ENDINGS or small in _SERVICES:
+        return _SERVICES.get(small, small)
     if ending and (len(part) < 3 or re.fullmatch(_FILES, small)):
         return letter_names(small)
     if len(part) == 1 or small == "www" or part.upper() in LETTERED - {"IT", "US", "AM", "ME"}:

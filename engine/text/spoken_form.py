@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from engine.text.abbreviations import SHORTENED, abbreviations, dotted, single_letters
+from engine.text.accents import accents
 from engine.text.addresses import addresses, codes, mixed_words
 from engine.text.dates import dates, times
 from engine.text.letters import capitals
@@ -130,9 +131,9 @@ def _small(said: str, begins: bool) -> str:
 
 def _say(segment: str, before: str, first: bool) -> str:
     if _PLAIN.fullmatch(segment) and not _ABBREVIATED.search(segment):
-        return segment
+        return accents(segment)
     tail = " " if segment[-1:].isspace() else ""
-    text = layout(segment.translate(_SMALL_DIGITS), first or before.endswith("\n"))
+    text = layout(accents(segment).translate(_SMALL_DIGITS), first or before.endswith("\n"))
     text = addresses(text)
     text = abbreviations(text, before)
     text = dates(text)
