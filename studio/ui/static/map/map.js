@@ -9,6 +9,7 @@ import { formula, nearest, sharesAt, spread, told } from './nearest.js';
 import { paint, paintDots } from './painting.js';
 
 const EDGE = 28; // px between the frame and the outermost voice
+const [SIDE, MOST_SIDE] = [0.2, 96]; // of the width, and px: there, room for arrows and their names
 const [TOUCH, NARROW] = [12, 5]; // px around a dot that are the dot; among many voices
 const MANY = 500;
 const STEP = 0.02; // of the map's width, per arrow key
@@ -61,7 +62,7 @@ class VoiceMap {
     if (!width) return; // in a tab that is not shown
     const [xs, ys] = [this.spots.map(({ x }) => x), this.spots.map(({ y }) => y)];
     const [left, right, top, bottom] = this.spots.length ? [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)] : [0, 0, 0, 0];
-    const scale = Math.min((width - 2 * EDGE) / (right - left || 1e-9), (height - 2 * EDGE) / (bottom - top || 1e-9));
+    const scale = Math.min((width - 2 * Math.min(MOST_SIDE, SIDE * width)) / (right - left || 1e-9), (height - 2 * EDGE) / (bottom - top || 1e-9));
     this.scale = scale < 1e8 ? scale : 1; // all voices in one place
     this.middle = { x: (left + right) / 2, y: (top + bottom) / 2 };
     this.size = { width, height };

@@ -58,11 +58,11 @@ export function paint(canvas, dots, style, { cross, lines, arrows, pointed, name
   pen.drawImage(dots, 0, 0, canvas.width / ratio, canvas.height / ratio);
   if (cross) {
     arrows.forEach((arrow) => paintArrow(pen, cross, arrow, style));
-    paintLabels(pen, cross, arrows, names, style, { width: canvas.width / ratio, height: canvas.height / ratio });
     pen.fillStyle = style.ink;
     disc(pen, cross.x, cross.y, CROSS);
     pen.fillStyle = '#fff';
     disc(pen, cross.x, cross.y, CROSS / 3);
+    paintLabels(pen, cross, arrows, names, style, { width: canvas.width / ratio, height: canvas.height / ratio });
   }
   if (pointed) paintPointed(pen, pointed, style, canvas.width / ratio);
 }
@@ -96,7 +96,8 @@ function paintArrow(pen, cross, { dose, x, y }, { ink }) {
 // Each beside its knob, where it covers nothing else that is written.
 function paintLabels(pen, cross, arrows, names, style, frame) {
   pen.font = `${LABEL_FONT} ${style.font}`;
-  const taken = [...names, ...arrows.map(({ x, y }) => ({ left: x - 6, right: x + 6, top: y - 6, bottom: y + 6 }))];
+  const around = ({ x, y }, far) => ({ left: x - far, right: x + far, top: y - far, bottom: y + far });
+  const taken = [...names, around(cross, CROSS), ...arrows.map((knob) => around(knob, 6))];
   for (const { name, dose, x, y } of arrows) {
     const text = dose ? `${name} ${dose}` : name;
     const box = freeBox({ x, y }, pen.measureText(text).width, x < cross.x, taken, frame);
