@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Final, TypeVar
 
 from engine import lower_thread_priority
@@ -35,6 +37,8 @@ class RecordingQueue:
             raise too_many(said, "recordings_full", RETRY_AFTER)
         self._count += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+            within = copy_context()  # so that what the work reports is told with the answer
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._pool, partial(within.run, work))
         finally:
             self._count -= 1

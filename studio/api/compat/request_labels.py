@@ -1,4 +1,5 @@
-"""Headers on every response of the API: a request id, fields that were ignored, and warnings.
+"""Headers on every response of the API: a request id, fields that were ignored, and warnings
+(those of a WebSocket are kept until its session tells them).
 
 Pure ASGI. The schemas report fields while the body is parsed, in the same context.
 """
@@ -31,6 +32,15 @@ def report_warning(text: str) -> None:
         texts.append(plain)
 
 
+def take_warnings() -> list[str]:
+    """What was reported since they were last taken: a WebSocket tells it in a message."""
+    texts = _warnings.get()
+    taken = list(texts or ())
+    if texts:
+        texts.clear()
+    return taken
+
+
 def report_ignored(name: str) -> None:
     """Report a field or value that is ignored."""
     names = _ignored.get()
@@ -44,7 +54,11 @@ class RequestLabels:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
+            told = _warnings.set([])
+            try:
+                await self.app(scope, receive, send)
+            finally:
+                _warnings.reset(told)
             return
         names: list[str] = []
         warnings: list[str] = []

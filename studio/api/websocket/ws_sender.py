@@ -19,6 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engine import SAMPLE_RATE, End, TimbreError
 from studio.api.bodies.schemas import Configuration
+from studio.api.compat.request_labels import take_warnings
 from studio.api.errors import UNFORESEEN, ApiError, explain
 from studio.api.metrics import Metrics
 from studio.api.responses.audio_output import KeptRender, Render
@@ -204,7 +205,8 @@ class WsSender:
         await self._outlet.tell("audio.start", **place, **said, **kind)
 
     async def _tell_done(self, turn: Turn, spoken: list[tuple[str, float]]) -> None:
-        warnings = {"warnings": turn.warnings} if turn.warnings else {}
+        told = [*take_warnings(), *turn.warnings]
+        warnings = {"warnings": told} if told else {}
         await self._outlet.tell(
             "session.done",
             utterance_index=turn.index,

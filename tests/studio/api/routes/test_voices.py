@@ -32,6 +32,15 @@ def recording(seconds: float = 2.0, hertz: float = 200.0) -> bytes:
     return buffer.getvalue()
 
 
+def noisy_recording() -> bytes:
+    """A tone that comes and goes in noise 10 dB below it."""
+    wave, rate = soundfile.read(io.BytesIO(recording(4.0)))
+    noise = np.random.default_rng(1).normal(size=len(wave)) * 0.21 * 10 ** (-10 / 20)
+    buffer = io.BytesIO()
+    soundfile.write(buffer, wave + noise, rate, format="WAV")
+    return buffer.getvalue()
+
+
 def upload(client: TestClient, name: str = "Ada", **fields: Any) -> Response:
     data = {"name": name, "consent": "true", **fields}
     files = {"audio": ("ada.wav", recording(), "audio/wav")}
@@ -263,3 +272,17 @@ def test_each_replica_has_its_own_numbers() -> None:
 def test_one_engine_has_no_replicas() -> None:
     with FakeEngine() as engine:
         assert not [line for line in lines(Metrics(engine)) if "replica" in line]
+
+
+def test_a_noisy_recording_is_told_wherever_it_is_sent(client: TestClient) -> None:
+    sound = "data:audio/wav;base64," + b64encode(noisy_recording()).decode()
+    asked = {"input": TEXT, "ref_audio": sound, "ref_text": "What I said.", "consent": True}
+    answers = [client.post("/v1/audio/speech", json=asked)]
+    files = {"audio": ("a.wav", noisy_recording(), "audio/wav")}
+    form = {"name": "Bea", "consent": "true", "transcript": "What I said."}
+    answers.append(client.post("/v1/audio/voices", data=form, files=files))
+    for answer in answers:
+        assert answer.status_code in (200, 201)
+        assert "ref_text is not used (too noisy" in answer.headers["x-warnings"]
+    del asked["ref_text"]  # nothing that was asked for is left out
+    assert "x-warnings" not in client.post("/v1/audio/speech", json=asked).headers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from base64 import b64encode
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fastapi.testclient import TestClient
 from engine import FRAME_SAMPLES, SAMPLE_RATE, Engine, Library
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
-from tests.studio.api.routes.test_voices import upload
+from tests.studio.api.routes.test_voices import noisy_recording, upload
 from tests.studio.api.websocket.ws_client import (
     CANCEL,
     DONE,
@@ -84,6 +85,16 @@ def test_what_the_model_leaves_out_is_told_at_the_end(library: Library) -> None:
         with client.websocket_connect(PATH) as socket:
             say(socket, config(), *words(TEXT), DONE)
             assert "warnings" not in hear(socket)[0][-1]
+
+
+def test_a_noisy_reference_is_told_at_the_end_of_its_turn(client: TestClient) -> None:
+    sound = "data:audio/wav;base64," + b64encode(noisy_recording()).decode()
+    asked = config(ref_audio=sound, ref_text="What I said.", consent=True)
+    with client.websocket_connect(PATH) as socket:
+        say(socket, asked, *words(TEXT), DONE, *words(TEXT), DONE)
+        (told, _), (later, _) = hear(socket), hear(socket)
+    assert "ref_text is not used (too noisy" in told[-1]["warnings"][0]
+    assert "warnings" not in later[-1]
 
 
 def test_a_clone_speaks_from_the_first_words_too(client: TestClient) -> None:
