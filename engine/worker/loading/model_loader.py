@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -26,6 +27,7 @@ from engine.model.encoder import CodecEncoder
 from engine.model.quantized_linear import QuantizedLinear
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
+from engine.types import CODEBOOKS, FRAME_SAMPLES
 from engine.worker.loading.packed_talker import take_arrays
 from engine.worker.loading.weight_loader import check, empty_network, load, load_rest
 
@@ -39,6 +41,7 @@ _COUNTED = (
     "semantic_codebooks",
     "kernel_size",
     "res2net_scale",
+    "sliding_window",  # of which every stream keeps keys and values
 )
 _Config = TypeVar("_Config")
 _Network = TypeVar("_Network", bound=nn.Module)
@@ -168,23 +171,29 @@ def _build(
 
 def _check(config: Any) -> None:
     """Raise ValueError for sizes that cannot be built in finite time and memory, or not be run."""
-    for name, size in _sizes(config):
-        if not 0 <= size <= (MAX_COUNT if name in _COUNTED else MAX_SIZE):
-            raise ValueError(f"{name} is {size}")
+    for name, number in _numbers(config):
+        most = MAX_COUNT if name in _COUNTED else MAX_SIZE
+        fits = 0 < number < math.inf if isinstance(number, float) else 0 <= number <= most
+        if not fits:
+            raise ValueError(f"{name} is {number}")
     for part in (getattr(config, field.name) for field in fields(config)):
         if isinstance(part, TransformerConfig) and (
             part.heads % part.kv_heads or part.head_dim % 2
         ):
             raise ValueError(f"{part.heads} heads of {part.head_dim} over {part.kv_heads}")
+    if isinstance(config, CodecConfig | EncoderConfig):
+        frame = config.codebooks, config.hop
+        if frame != (CODEBOOKS, FRAME_SAMPLES):  # speech would be counted in other frames
+            raise ValueError("{} codes and {} samples in a frame".format(*frame))
 
 
-def _sizes(config: object) -> Iterator[tuple[str, int]]:
-    """Every whole number in a config, by name."""
+def _numbers(config: object) -> Iterator[tuple[str, int | float]]:
+    """Every number in a config, by name."""
     assert is_dataclass(config)
     for field in fields(config):
         value = getattr(config, field.name)
         if is_dataclass(value):
-            yield from _sizes(value)
+            yield from _numbers(value)
         for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, int):
+            if isinstance(number, int | float):
                 yield field.name, number

@@ -293,11 +293,15 @@ Edit = Callable[[dict[str, object]], object]
     "edit",
     [
         lambda raw: raw.pop("decoder_config"),
-        lambda raw: raw["decoder_config"].pop("latent_dim"),
         lambda raw: raw["decoder_config"].update(hidden_size="wide"),
         lambda raw: raw["decoder_config"].update(upsample_rates=3),
         lambda raw: raw["decoder_config"].update(codebook_dim=-2),
         lambda raw: raw.update(decoder_config=None),
+        lambda raw: raw["decoder_config"].update(upsample_rates=[8, 5, 4, 2]),
+        lambda raw: raw["decoder_config"].update(num_quantizers=8),
+        lambda raw: raw["decoder_config"].update(sliding_window=100_000),
+        lambda raw: raw["decoder_config"].update(rope_theta=float("nan")),
+        lambda raw: raw["decoder_config"].update(rms_norm_eps=-1.0),
     ],
 )
 def test_a_config_of_no_network_is_refused(tmp_path: Path, edit: Edit) -> None:
@@ -306,7 +310,7 @@ def test_a_config_of_no_network_is_refused(tmp_path: Path, edit: Edit) -> None:
     edit(raw)
     (tmp_path / "speech_tokenizer").mkdir()
     (tmp_path / "speech_tokenizer" / "config.json").write_text(json.dumps(raw))
-    with pytest.raises(CheckpointError, match="config"):
+    with pytest.raises(CheckpointError, match="describes no network"):
         load_codec(tmp_path, CPU, torch.float32)
 
 
