@@ -17,6 +17,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from engine.errors import CheckpointError, InvalidText
 
+PANIC = "PanicException"  # of Rust; its module cannot be imported
 LARGEST_FILE = 64 << 20  # bytes; the published tokenizer.json has 11 MB
 
 # Normalizers whose output is about as long as their input. `Replace` and `Prepend` can make
@@ -38,7 +39,7 @@ class Tokens:
     """The tokenizer of one checkpoint folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._tokenizer = _load(folder)
+        self._folder, self._tokenizer = folder, _load(folder)
         self.size = 1 + max(self._tokenizer.get_vocab(with_added_tokens=False).values(), default=-1)
 
     def encode(self, text: str) -> tuple[int, ...]:
@@ -46,6 +47,11 @@ class Tokens:
             encoding = self._tokenizer.encode(text, add_special_tokens=False)
         except (UnicodeError, TypeError) as error:  # half of a surrogate pair
             raise InvalidText("The text holds a broken character. Type it again.") from error
+        except BaseException as error:
+            # tokenizers raises bare exceptions, and some that are no Exception
+            if isinstance(error, Exception) or type(error).__name__ == PANIC:
+                raise _unreadable(self._folder, error) from error
+            raise
         return tuple(encoding.ids)
 
 
@@ -108,11 +114,15 @@ def _load(folder: Path) -> Tokenizer:
     except CheckpointError:
         raise
     except Exception as error:  # tokenizers raises bare exceptions
-        raise CheckpointError(
-            "The tokenizer in {folder} cannot be read ({error}). Download the checkpoint again.",
-            folder=folder,
-            error=error,
-        ) from error
+        raise _unreadable(folder, error) from error
+
+
+def _unreadable(folder: Path, error: BaseException) -> CheckpointError:
+    return CheckpointError(
+        "The tokenizer in {folder} cannot be read ({error}). Download the checkpoint again.",
+        folder=folder,
+        error=str(error),
+    )
 
 
 def _from_json(path: Path) -> Tokenizer:

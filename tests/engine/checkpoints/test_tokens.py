@@ -6,6 +6,7 @@ import json
 import shutil
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -86,6 +87,22 @@ def test_a_damaged_tokenizer_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(CheckpointError, match="tokenizer"):
         Tokens(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "[UNK]"}},
+        {"pre_tokenizer": {"type": "FixedLength", "length": 0}},  # a panic, which is no Exception
+    ],
+    ids=["a word that it lacks", "pieces of no length"],
+)
+def test_a_tokenizer_that_fails_at_a_text_is_named(tmp_path: Path, spoilt: dict[str, Any]) -> None:
+    raw = json.loads((FOLDERS[0] / "tokenizer.json").read_text("utf-8"))
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**raw, **spoilt}))
+    tokens = Tokens(tmp_path)
+    with pytest.raises(CheckpointError, match="tokenizer"):
+        tokens.encode("hello")
 
 
 def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
