@@ -38,6 +38,7 @@ from engine.voices.routing import TRAINED_ELSEWHERE, describe, no_language
 KINDS = ("custom_voice", "base", "voice_design")
 TEXT_FORMS = ("written", "spoken")
 DESCRIPTION = "description"  # the entry of tts_instructions with the words of designs
+MOST_CODES = 1 << 15  # ids of codes are kept in 16 bits
 LARGEST = 1 << 20  # above every vocabulary, width or length of a real checkpoint
 MIN_LETTERS, MAX_LETTERS = 40, 1_800  # of one run; up to two minutes are spoken well
 RESERVED_CODES = 1024  # the end of the talker's vocabulary holds special ids and speakers
@@ -93,9 +94,9 @@ class LocalCheckpoint:
         _check_frame_rate(config)
         talker = config.table("talker_config")
         self._width = talker.integer("hidden_size", 1, LARGEST)
-        self._codes = talker.integer("vocab_size", RESERVED_CODES + 1, LARGEST)
+        self._codes = talker.integer("vocab_size", RESERVED_CODES + 1, MOST_CODES)
         predictor = talker.table("code_predictor_config")
-        self._entries = predictor.integer("vocab_size", 1, LARGEST)  # of codebooks 1–15
+        self._entries = predictor.integer("vocab_size", 1, MOST_CODES)  # of codebooks 1–15
         if talker.integer("num_code_groups", 1, LARGEST) != CODEBOOKS:
             raise talker.wrong("num_code_groups", str(CODEBOOKS))
         text_vocab = talker.integer("text_vocab_size", 1, LARGEST)

@@ -23,8 +23,10 @@ from engine.messages import Message
 from engine.types import Vector
 
 CODEC_FOLDER = "speech_tokenizer"
+PREFIX = "module."  # that a wrapper of torch puts before every name
 LARGEST_JSON = 16 << 20  # bytes
 WIDEST_ROW = 1 << 20  # numbers
+LARGEST_FILE = 1 << 48  # bytes, above every shape and place in one
 DIGESTED = 4 << 10  # bytes of a tensor, twice
 _STORED = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
@@ -132,8 +134,8 @@ def read_row(folder: Path, name: str, row: int) -> Vector:
         size = int.from_bytes(file.read(8), "little")
         if not 0 < size <= LARGEST_JSON:
             raise CheckpointError("{path} is no safetensors file. Download it again.", path=path)
-        header = Table(_object(file.read(size), path), str(path)).table(name)
-        dtype, width, start = _place(header, row)
+        header = Table(_object(file.read(size), path), str(path))
+        dtype, width, start = _place(header.table(_key(header, name)), row)
         file.seek(8 + size + start)
         data = file.read(width * dtype.itemsize)
     if len(data) != width * dtype.itemsize:
@@ -173,12 +175,18 @@ def _shard(folder: Path, name: str) -> str:
     if (folder / "model.safetensors").is_file():
         return "model.safetensors"
     path = folder / "model.safetensors.index.json"
-    shard = Table(read_json(path), str(path)).table("weight_map").text(name)
+    places = Table(read_json(path), str(path)).table("weight_map")
+    shard = places.text(_key(places, name))
     if Path(shard).name != shard:
         raise CheckpointError(
             "{path} points outside its folder: {shard!r}.", path=path, shard=shard
         )
     return shard
+
+
+def _key(names: Table, name: str) -> str:
+    """The tensor's name there: with the wrapper's prefix only where it is not without it."""
+    return PREFIX + name if name not in names.raw and PREFIX + name in names.raw else name
 
 
 def _place(header: Table, row: int) -> tuple[np.dtype[Any], int, int]:
@@ -195,10 +203,10 @@ def _place(header: Table, row: int) -> tuple[np.dtype[Any], int, int]:
 
 
 def _naturals(value: Any) -> TypeGuard[list[int]]:
-    """Whether this is a list of two integers, none of them negative."""
+    """Whether this is a list of two integers, none of them negative or past any file's end."""
     if not isinstance(value, list) or len(value) != 2:
         return False
-    return all(type(number) is int and number >= 0 for number in value)
+    return all(type(number) is int and 0 <= number <= LARGEST_FILE for number in value)
 
 
 def _decode(numbers: np.ndarray[Any, np.dtype[Any]]) -> Vector:

@@ -119,6 +119,7 @@ TENSORS: dict[str, dict[str, Any]] = {
     "shape of truth": {"shape": [True, True]},
     "offsets before": {"data_offsets": [-48_000, 0]},
     "offsets far": {"data_offsets": [2**62, 2**62 + 48_000]},
+    "offsets farther": {"data_offsets": [10**30, 10**30 + 48_000]},
     "offsets turned": {"data_offsets": [48_000, 0]},
     "kind": {"dtype": "O"},
     "nothing": {"dtype": None, "shape": None, "data_offsets": None},

@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from engine.checkpoints.files import open_regular, read_json
+from engine.checkpoints.files import PREFIX, open_regular, read_json
 from engine.errors import CheckpointError
 from engine.model.convs import Foldable
 from engine.model.layers import Attention, GatedMLP
@@ -31,7 +31,6 @@ from engine.model.quantized_linear import QuantizedLinear
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 FLOATS = ("F64", "F32", "F16", "BF16")
 MAP_FROM = 64 << 20  # bytes of a table
-PREFIX = "module."  # that a wrapper of torch puts before every name
 UNUSED = (  # published, but not needed here
     "encoder.quantizer.*.codebook.initialized",
     "encoder.quantizer.*.codebook.cluster_usage",  # of codebooks that are not in use

@@ -190,14 +190,15 @@ def test_positions_are_the_smaller_of_both(folder: Path) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize("prefix", ["", "module."])
 def test_speaker_vectors_are_rows_of_the_weights(
-    copied: Path, folder: Path, dtype: torch.dtype, sharded: bool
+    copied: Path, folder: Path, dtype: torch.dtype, sharded: bool, prefix: str
 ) -> None:
     table = load_file(folder / "model.safetensors")[EMBEDDING].to(dtype)
     shard = "model-00001-of-00001.safetensors" if sharded else "model.safetensors"
-    save_file({"other": torch.ones(3), EMBEDDING: table}, copied / shard)
+    save_file({"other": torch.ones(3), prefix + EMBEDDING: table}, copied / shard)
     if sharded:
-        index = {"weight_map": {EMBEDDING: shard}}
+        index = {"weight_map": {prefix + EMBEDDING: shard}}
         (copied / "model.safetensors.index.json").write_text(json.dumps(index))
     own = LocalCheckpoint(copied)
     ids = json.loads((copied / "config.json").read_text())["talker_config"]["spk_id"]
@@ -253,6 +254,19 @@ def test_a_hostile_configuration_is_a_checkpoint_error(place: Path, data: st.Dat
 def test_a_damaged_configuration_is_named(copied: Path, content: str) -> None:
     (copied / "config.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"config\.json"):
+        LocalCheckpoint(copied)
+
+
+@pytest.mark.parametrize("keys", [(), ("code_predictor_config",)])
+def test_codes_past_16_bits_are_refused(copied: Path, keys: tuple[str, ...]) -> None:
+    """Slots keep them in 16 bits: a larger one would be negative, and no row of any table."""
+    raw = json.loads((copied / "config.json").read_text())
+    table = raw["talker_config"]
+    for key in keys:
+        table = table[key]
+    table["vocab_size"] = 40_000
+    (copied / "config.json").write_text(json.dumps(raw))
+    with pytest.raises(CheckpointError, match="vocab_size"):
         LocalCheckpoint(copied)
 
 
