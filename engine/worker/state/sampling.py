@@ -17,6 +17,7 @@ from torch import Tensor
 from engine.plan import ResolvedSampling
 
 CANDIDATES = 64  # ids ranked, if no row needs more
+LEAST = 1e-6  # of temperature and top-p: less takes the best id too, but is no number in float32
 MIN_FRAMES = 2  # end of speech is not sampled before
 SAMPLING_COLUMNS = 9  # columns of a row's sampling parameters
 _TIE_STEP = 2.0**-44  # per id: far below the resolution of 16-bit floats, far above a double's
@@ -42,9 +43,10 @@ def sampling_row(draw: ResolvedSampling) -> list[float]:
     """A row's parameters: the talker's, the predictor's, the repetition penalty."""
     off = float("inf")
     return [
-        *(1 / draw.temperature, draw.top_k or off, draw.top_p, not draw.greedy),
-        *(1 / draw.predictor_temperature, draw.predictor_top_k or off),
-        *(draw.predictor_top_p, not draw.predictor_greedy),
+        *(1 / max(LEAST, draw.temperature), draw.top_k or off),
+        *(max(LEAST, draw.top_p), not draw.greedy),
+        *(1 / max(LEAST, draw.predictor_temperature), draw.predictor_top_k or off),
+        *(max(LEAST, draw.predictor_top_p), not draw.predictor_greedy),
         draw.repetition_penalty,
     ]
 

@@ -90,6 +90,15 @@ def test_a_pick_is_the_distributions_inverse(
     assert sums[place] >= uniform - 1e-5
 
 
+@pytest.mark.parametrize("least", [5e-324, 1e-50])
+def test_the_least_temperature_and_share_are_numbers_for_a_kernel(least: float) -> None:
+    """An infinite factor, or a share of zero, left a kernel no id to take: it took code 0."""
+    cold = replace(PLAIN, temperature=least, predictor_temperature=least)
+    row = table(cold, replace(PLAIN, top_p=least, predictor_top_p=least))
+    assert row.isfinite().all()
+    assert (row > 0).all()
+
+
 @given(uniform=st.floats(0, 1, exclude_max=True, width=32))
 def test_greedy_rows_take_the_best_beside_others(uniform: float) -> None:
     logits = torch.randn(3, 200, generator=torch.Generator().manual_seed(1))
