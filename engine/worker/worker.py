@@ -400,7 +400,8 @@ class TorchWorker:
         with self._loading, self._stepping, torch.inference_mode():
             if any(runner.row_states for runner in self._runners.values()):
                 return False
-            start, runner = self._cpu_start(talker), self._runners.get(talker)
+            runner = self._runners.get(talker)
+            start = self._cpu_start(talker) if runner is not None else None
             if self._closed or start is None or runner is None:
                 return True
             codec = self._load_codec(talker, torch.float32)

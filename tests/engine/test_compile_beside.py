@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from engine import Preset, SpeechRequest, open_engine
+from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.engine import Engine
 from engine.worker.codec.codec_graphs import CpuStep
 from engine.worker.cpu_start import CpuStart
-from engine.worker.worker import TorchWorker
+from engine.worker.worker import TorchWorker, WorkerSettings
 from studio.cli.app_context import MINI
 from tests.support.serving import wait_until
 
@@ -71,6 +72,15 @@ def test_kernels_are_taken_when_they_are_there(
         wait_until(lambda: on_kernels(worker))
         assert seconds(engine) > 0.5
     assert TOLD in caplog.text
+
+
+def test_of_a_model_that_was_replaced_meanwhile_no_kernels_are_taken(golden_dir: Path) -> None:
+    first, second = (LocalCheckpoint(golden_dir / name) for name in ("base-0b6", "base-1b7"))
+    cache = golden_dir / "nowhere"
+    settings = WorkerSettings(1, 64, "cpu", weights="8bit", cache=cache, fast=True)
+    worker = TorchWorker({"first": first}, settings)
+    worker.exchange("first", "second", second)
+    assert worker._take_kernels("first")
 
 
 def test_where_nothing_can_be_kept_kernels_are_compiled_here(
