@@ -295,7 +295,8 @@ class Scheduler:
         """How many more live streams (True) and files (False) may start."""
         running = [attempt.sequence for attempt in self.attempts.values()]
         begun = [each for each in running if each.live]
-        begun += [each for each in self.waiting if each.continues]
+        loaded = self.slots.talkers  # who waits for another one must not keep these from going on
+        begun += [each for each in self.waiting if each.continues and each.talker in loaded]
         live = sum(_holds_room(each, now) for each in begun)
         files = sum(not each.live for each in running)
         for_files = max(1, int(self.slots.total * self.settings.file_share))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ from engine import (
     Preset,
     SpeechRequest,
 )
-from engine.testing import Costs, FakeEngine
+from engine.testing import Costs, FakeCheckpoint, FakeEngine
+from engine.testing.fake_engine import VirtualClock
 from engine.types import FRAME_SAMPLES
 from tests.engine.test_engine import BASE, CUSTOM, DESIGN, RYAN, VECTOR, ask
 from tests.support.serving import OwnTime, wait_until
@@ -215,6 +217,30 @@ def test_a_steady_crowd_at_one_model_does_not_starve_another():
         for each in threads:
             each.join(30)
     assert took.seconds < 20
+
+
+def test_a_text_between_two_groups_whose_model_made_room_keeps_nobody_waiting():
+    """It goes on first where its model is; without it, it kept the only stream from the other."""
+    clock = VirtualClock()
+    custom = FakeCheckpoint(replace(CUSTOM.capabilities, max_letters=40))
+    engine = FakeEngine(
+        [custom, BASE], costs=Costs(step=0.07), clock=clock, loaded=False, room=1, start=False
+    )
+    loop = engine.loop
+
+    def finish() -> None:
+        while loop.run_once(wait=False) or loop.models._busy:
+            wait_until(lambda: not loop.models._busy or loop.commands._commands.qsize())
+
+    assert engine.worker.load("custom")
+    loop.models.register("custom", engine.worker.slots("custom"))
+    other = engine.submit(ask(voice=Clone(VECTOR)))
+    clock.sleep(1.0)
+    text = engine.submit(ask("A sentence of some thirty letters. And another one that is as long."))
+    finish()
+    assert text.end
+    assert other.end
+    assert {text.end.reason, other.end.reason} == {"finished"}
 
 
 def test_a_model_that_never_fits_is_told():
