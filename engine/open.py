@@ -51,8 +51,8 @@ def open_engine(
     `profile` None: cpu on CPUs, the defaults on GPUs. `changes` are single settings of
     EngineSettings. `preload`: load the first model before returning. `weights`: one of WEIGHTS,
     the precision of the talker's weights on a CPU; auto takes 8 bits for large models, with no
-    audible difference. `cache`: a folder where a first start on a CPU keeps what later ones then
-    need not make; `beside`: another process makes it, which ends by itself, and the plain form
+    audible difference. `cache`: a folder where a first start keeps what later ones then need not
+    make; `beside`: another process makes it, which ends by itself, and the plain form
     speaks meanwhile. `start` False: no thread is started, the caller runs the loop, and nothing
     is preloaded.
     """

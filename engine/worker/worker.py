@@ -34,6 +34,7 @@ from engine.worker.device import (
     pick_dtype,
     return_free_memory,
     returned_memory,
+    runs_cuda,
     step_threads,
     usable_cores,
 )
@@ -72,7 +73,7 @@ class WorkerSettings:
     dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that support it, else float32
     codec_dtype: torch.dtype | None = None  # None: float16 with a 16-bit talker, else float32
     weights: str = "auto"  # of the talker, on CPUs: auto, full, 8bit or 4bit
-    cache: Path | None = None  # on CPUs: a folder for what later starts need not make again
+    cache: Path | None = None  # a folder for what later starts need not make again
     compiles_beside: bool = False  # speak by the plain form while another process fills the cache
     fast: bool = False  # on CPUs: compiled kernels, or with full weights traced predictors
     reference_silence: float = 0.5  # seconds at least, put behind a recording that is encoded
@@ -96,6 +97,10 @@ class TorchWorker:
         self._cores = usable_cores()
         self._threads = step_threads(self._cores, 0)
         disable_tf32(self.device)
+        if runs_cuda(self.device) and settings.cache is not None:
+            from engine.worker.kernels.cuda.nvrtc import Module
+
+            Module.kept = StartCache(settings.cache)
         # for encoders, which no step waits for
         self._encoder_stream = (
             torch.cuda.Stream(self.device) if self.device.type == "cuda" else None

@@ -1,4 +1,5 @@
-"""What a first start keeps for later ones: packed weights, and which kernels were right here.
+"""What a first start keeps for later ones: packed weights, machine code for GPUs, and which kernels
+were right here.
 
 Everything is kept by what it was made of, a checkpoint's content or a processor and the sources of
 kernels, so nothing has to be told that it is out of date. Reading a checkpoint only to know its
@@ -27,10 +28,12 @@ from engine.errors import TimbreError
 from engine.worker.loading.packed_file import DamagedFile, Forms, map_arrays, write_arrays
 
 LARGEST_NOTE = 1 << 16  # bytes
+LARGEST_BINARY = 16 << 20
 MOST_THREADS = 1024
 OWN = 0o644  # permissions: with the umask of many desktops a group could write, too
 STALE_SECONDS = 3600  # after which nobody writes an unfinished file any more
 _PIECE = 1 << 20
+_DIGEST = hashlib.sha256().digest_size
 
 log = logging.getLogger("timbre")
 
@@ -101,6 +104,27 @@ class StartCache:
 
     def proof_file(self, key: str) -> Path:
         return self.folder / f"kernels-{_name(key)}.json"
+
+    def binary(self, key: str) -> bytes | None:
+        """What was kept with `keep_binary`; None: nothing, or not as it was written."""
+        path = self._binary(key)
+        try:
+            if not _is_own(path.lstat()):
+                return None
+            with open_regular(path) as file:
+                digest, code = file.read(_DIGEST), file.read(LARGEST_BINARY)
+        except (OSError, TimbreError):
+            return None
+        return code if hashlib.sha256(code).digest() == digest else None
+
+    def keep_binary(self, key: str, code: bytes) -> None:
+        with suppress(TimbreError, OSError):
+            self._make_folder()
+            self._clear("binary")
+            write_atomic(self._binary(key), hashlib.sha256(code).digest() + code, OWN)
+
+    def _binary(self, key: str) -> Path:
+        return self.folder / f"binary-{_name(key)}.cubin"
 
     def _packed(self, kind: str, key: str) -> Path:
         return self.folder / f"{kind}-{_name(key)}.packed"

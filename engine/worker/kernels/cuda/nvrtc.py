@@ -1,14 +1,16 @@
 """Compiles CUDA source with NVRTC, which comes with torch, and launches its kernels.
 
-NVRTC and the driver are called as C libraries; no compiler has to be installed.
+NVRTC and the driver are called as C libraries; no compiler has to be installed. What is compiled is
+kept for later starts where `Module.kept` says.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -23,12 +25,22 @@ class KernelError(RuntimeError):
     """A kernel could not be compiled or launched."""
 
 
+class Kept(Protocol):
+    """Machine code of earlier starts, by all that it was made of."""
+
+    def binary(self, key: str) -> bytes | None: ...
+
+    def keep_binary(self, key: str, code: bytes) -> None: ...
+
+
 class Module:
     """One compiled source on the current device."""
 
+    kept: ClassVar[Kept | None] = None  # of the process; None: every start compiles
+
     def __init__(self, text: str, options: list[str]) -> None:
         self._driver, self._module = _driver(), ctypes.c_void_p()
-        binary = compile_source(text, options)
+        binary = compile_source(text, options, self.kept)
         self.check(self._driver.cuModuleLoadData(ctypes.byref(self._module), binary))
 
     def kernel(self, name: str, shared: int = 0) -> Kernel:
@@ -100,10 +112,29 @@ class Binary(NamedTuple):
     log: str  # warnings; with --ptxas-options=-v, what each kernel takes of the device
 
 
-def compile_source(text: str, options: list[str]) -> bytes:
+def compile_source(text: str, options: list[str], kept: Kept | None = None) -> bytes:
     """Machine code for the current device."""
     major, minor = torch.cuda.get_device_capability()
-    return compile_for(f"sm_{major}{minor}", text, options, load_compiler()).code
+    return compile_once(f"sm_{major}{minor}", text, options, load_compiler(), kept)
+
+
+def compile_once(
+    architecture: str, text: str, options: list[str], compiler: ctypes.CDLL, kept: Kept | None
+) -> bytes:
+    """As `compile_for`, or what an earlier start has kept of it."""
+    key = json.dumps([architecture, _version(compiler), options, text])
+    code = kept.binary(key) if kept else None
+    if code is None:
+        code = compile_for(architecture, text, options, compiler).code
+        if kept:
+            kept.keep_binary(key, code)
+    return code
+
+
+def _version(compiler: ctypes.CDLL) -> list[int]:
+    numbers = ctypes.c_int(), ctypes.c_int()
+    compiler.nvrtcVersion(*map(ctypes.byref, numbers))
+    return [number.value for number in numbers]
 
 
 def compile_for(architecture: str, text: str, options: list[str], compiler: ctypes.CDLL) -> Binary:

@@ -181,3 +181,30 @@ def test_a_digest_is_that_of_the_content(cache: StartCache, tmp_path: Path) -> N
     path.write_bytes(b"WEIGHTS")  # of the same size, and then of the same time
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert cache.digest(path) != first
+
+
+def test_machine_code_comes_back_as_it_was_kept(cache: StartCache) -> None:
+    assert cache.binary("sm_90") is None
+    cache.keep_binary("sm_90", b"code")
+    assert cache.binary("sm_90") == b"code"
+    assert cache.binary("sm_80") is None
+
+
+@pytest.mark.parametrize("change", [flip(0), flip(-1), lambda code: code[:-1], lambda code: b""])
+def test_damaged_machine_code_is_made_anew(
+    cache: StartCache, change: Callable[[bytes], bytes]
+) -> None:
+    cache.keep_binary("sm_90", b"code")
+    (file,) = cache.folder.iterdir()
+    file.write_bytes(change(file.read_bytes()))
+    assert cache.binary("sm_90") is None
+    cache.keep_binary("sm_90", b"other")
+    assert cache.binary("sm_90") == b"other"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files")
+def test_machine_code_that_others_may_write_is_not_run(cache: StartCache) -> None:
+    cache.keep_binary("sm_90", b"code")
+    (file,) = cache.folder.iterdir()
+    file.chmod(0o666)
+    assert cache.binary("sm_90") is None
