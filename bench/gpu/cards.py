@@ -1,6 +1,7 @@
-"""`python -m bench.gpu.cards --nvrtc libnvrtc.so.13`: which kernels other NVIDIA cards would get.
+"""`python -m bench.gpu.cards`: which kernels other NVIDIA cards would get.
 
-Every CUDA source is compiled for the architecture of each card, which needs NVRTC and no GPU. What
+Every CUDA source is compiled for the architecture of each card, which needs NVRTC and no GPU
+(`pip install nvidia-cuda-nvrtc` where torch is the build for CPUs). What
 the compiler says of registers and shared memory is held against the card's limits, with the same
 functions that choose kernels when a model is loaded. Says nothing about speed, and nothing is run.
 """
@@ -12,6 +13,8 @@ import ctypes
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 import torch
@@ -80,6 +83,17 @@ class Usage:
     registers: int
     static: int  # bytes of shared memory
     spilled: int  # bytes of stores and loads
+
+
+def find_compiler() -> ctypes.CDLL | None:
+    """NVRTC as torch brings it, or NVIDIA's package; None: it is not installed."""
+    try:
+        return nvrtc.load_compiler()
+    except nvrtc.KernelError:
+        spec = find_spec("nvidia")
+        places = spec.submodule_search_locations if spec else None
+    files = [file for place in places or () for file in Path(place).rglob("libnvrtc.so.*")]
+    return ctypes.CDLL(str(min(files))) if files else None
 
 
 def talker_of(size: str) -> Talker:
@@ -189,10 +203,12 @@ def report(size: str, card: Card, compiler: ctypes.CDLL) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nvrtc", help="NVRTC's library; without it, the one that torch brings")
+    parser.add_argument("--nvrtc", help="NVRTC's library; without it, the one that is installed")
     parser.add_argument("--size", nargs="*", default=["0.6B", "1.7B"])
     arguments = parser.parse_args()
-    compiler = ctypes.CDLL(arguments.nvrtc) if arguments.nvrtc else nvrtc.load_compiler()
+    compiler = ctypes.CDLL(arguments.nvrtc) if arguments.nvrtc else find_compiler()
+    if compiler is None:
+        parser.error("NVRTC is not here: pip install nvidia-cuda-nvrtc")
     print("| card | model | kernels | registers | spilled bytes | shared memory | |")
     print("|---|---|---|---|---|---|---|")
     for size in arguments.size:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 
-from bench.gpu.cards import CARDS, Card, Source, Usage, misfits, read_usage, sources, talker_of
+from bench.gpu.cards import (
+    CARDS,
+    Card,
+    Source,
+    Usage,
+    compile_usage,
+    find_compiler,
+    misfits,
+    read_usage,
+    sources,
+    talker_of,
+)
 from engine.checkpoints.checkpoint import SpecialIds
 
 LOG = """ptxas info    : Compiling entry function 'gate' for 'sm_86'
@@ -34,3 +47,31 @@ def test_every_card_samples_the_predictor_by_kernels(card: Card) -> None:
     assert "predictor, tiled" in names
     one_launch = [name for name in names if name.startswith("predictor, one launch")]
     assert bool(one_launch) == (card.capability >= (9, 0))
+
+
+ARCHITECTURES = {card.architecture: card for card in CARDS}.values()
+
+
+@pytest.fixture(scope="module")
+def compiler() -> ctypes.CDLL:
+    found = find_compiler()
+    if found is None:
+        pytest.skip("NVRTC is not here: pip install nvidia-cuda-nvrtc")
+    return found
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        pytest.param(card, marks=pytest.mark.slow if card.capability >= (9, 0) else ())
+        for card in ARCHITECTURES
+    ],
+    ids=lambda card: card.name,
+)
+def test_every_source_compiles_and_fits(card: Card, compiler: ctypes.CDLL) -> None:
+    for source in sources(talker_of("1.7B"), IDS, card):
+        usages = compile_usage(source, card, compiler)
+        assert usages, source.name
+        for usage in usages:
+            assert misfits(usage, source, card) == [], source.name
+            assert usage.spilled == 0, f"{source.name}: {usage.kernel}"
