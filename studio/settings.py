@@ -226,7 +226,8 @@ class StudioSettings(StudioLimits):
     cache: Path | None = Field(
         None,
         description="The folder where a first start keeps what later ones need not make again: on "
-        "a CPU up to 1 GB a model, on a GPU 1 MB. It may be deleted. Unset: cache in the data folder.",
+        "a CPU up to 1 GB a model, on a GPU 1 MB. It may be deleted. Unset: cache in the data "
+        "folder.",
     )
     host: str = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 is every one.")
     port: int = Field(7860, ge=1, le=65535, description="The port to listen on.")
