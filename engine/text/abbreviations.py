@@ -167,7 +167,7 @@ def single_letters(text: str) -> str:
     """Letters that stand alone: initials, "plan B", "X-ray"."""
     text = _HYPHENED.sub(_say_hyphened, text)
     text = _INITIAL.sub(_say_initial, text)
-    text = _LETTER_A.sub("ay", text)
+    text = _LETTER_A.sub("eigh", text)
     return _LETTER.sub(lambda m: letter_names(m[1]), text)
 
 

@@ -8,7 +8,7 @@ _WORD = re.compile(r"\w+")
 
 # Spellings that sound like the names of the letters, found by listening (training/experiments).
 NAMES = {
-    "a": "ay", "b": "bee", "c": "see", "d": "dee", "e": "ee", "f": "eff", "g": "gee",
+    "a": "eigh", "b": "bee", "c": "see", "d": "dee", "e": "ee", "f": "eff", "g": "gee",
     "h": "aitch", "i": "eye", "j": "jay", "k": "kay", "l": "ell", "m": "em", "n": "en",
     "o": "oh", "p": "pee", "q": "cue", "r": "ar", "s": "ess", "t": "tee", "u": "you",
     "v": "vee", "w": "double you", "x": "ex", "y": "why", "z": "zee",

@@ -33,7 +33,19 @@ _SAFE = re.compile(
 )
 _ABBREVIATED = re.compile(rf"(?:^|\W)(?:(?:{_SHORTENED})\.|et)\s*$", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[a-z][.?!]\s)[a-z]")
-_INNER = re.compile(r"(?<![.?!] )(?<![A-Za-z'])(?!I\b)[A-Z][A-Za-z']*")  # inside a sentence
+_WORD_OR_MARK = re.compile(r"[A-Za-z][A-Za-z']*|[.?!,;:]")
+_WORD = re.compile(r"[a-z]+")
+_ARTICLES = frozenset(
+    _WORD.findall(
+        "the a an this these those my your his her its our their some any every each another"
+    )
+)
+_LINKS = frozenset(  # words that have a capital in a heading alone
+    _WORD.findall(
+        "of and or but to in on at by for with from as if is are was were be not so than then it "
+        "he she they we you who what how why when where do does did can will"
+    )
+)
 _SMALL_DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
 
@@ -58,7 +70,7 @@ class SpokenForm:
         self._first = True
         self.foreign: tuple[str, ...] = ()  # alphabets whose words are left out
         self._space = True  # whether what was said last ends with a space
-        self._ended = True  # whether it ends a sentence
+        self._capitals = _Capitals()
 
     def append(self, text: str) -> str:
         if new := foreign_alphabets(text):
@@ -80,14 +92,12 @@ class SpokenForm:
         for stop in self._stops(final):
             segment = self._text[self._at : stop]
             before = self._text[max(0, self._at - _BEFORE) : self._at]
-            said = _small(_say(segment, before, self._first), self._ended)
+            said = self._capitals(_say(segment, before, self._first))
             if self._space:
                 said = said.lstrip()
             if said:
                 parts.append(as_sentence(said) if self._first else said)
                 self._space, self._first = said[-1].isspace(), False
-            if words := said.rstrip():
-                self._ended = words[-1] in ".?!"
             self._at = stop
         kept = max(0, self._at - _BEFORE)
         self._text, self._at = self._text[kept:], self._at - kept
@@ -120,13 +130,34 @@ class SpokenForm:
         return space + 1 if space > at else window
 
 
-def _small(said: str, begins: bool) -> str:
-    """With small letters inside sentences: of capitals there the model knows only names, and loses
-    its place in the text at others ("the Rabbit"). `begins`: it begins a sentence."""
-    lead = ". " if begins else ", "
-    spaced = said[: len(said) - len(said.lstrip())]
-    text = lead + said[len(spaced) :]
-    return spaced + _INNER.sub(lambda match: match[0].lower(), text)[len(lead) :]
+class _Capitals:
+    """Small letters for common words inside sentences: "the Rabbit", "How To Write".
+
+    There the model was taught capitals of names alone, and loses its place in the text at others.
+    A capital without an article before it is taken for one of a name.
+    """
+
+    def __init__(self) -> None:
+        self._begins = True  # whether the next word begins a sentence
+        self._titled = False  # whether a capital that follows is none of a name
+
+    def __call__(self, said: str) -> str:
+        return _WORD_OR_MARK.sub(lambda match: self._word(match[0]), said)
+
+    def _word(self, word: str) -> str:
+        if not word[0].isalpha():
+            self._begins, self._titled = self._begins or word in ".?!", False
+            return word
+        small, first, titled = word.lower(), self._begins, self._titled
+        self._begins, article = False, small in _ARTICLES
+        if first or not word[0].isupper():
+            self._titled = article or (titled and small == "of" and not first)
+            return word
+        if word == "I" or word.startswith("I'"):
+            self._titled = False
+            return word
+        self._titled = titled or small in _ARTICLES or small in _LINKS
+        return small if self._titled else word
 
 
 def _say(segment: str, before: str, first: bool) -> str:

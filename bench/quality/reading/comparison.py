@@ -43,7 +43,7 @@ _ALIKE = {
     "percentage": "percent", "ave": "avenue", "fig": "figure", "vol": "volume",
     "labelled": "labeled",
     "pence": "pence", "dollar": "dollars", "pound": "pounds", "euro": "euros",
-    "centre": "center", "ph": "p h",
+    "centre": "center", "mueller": "muller", "disc": "disk", "ph": "p h",
 }  # fmt: skip
 _FRACTIONS = {"1/2": "half", "1/4": "1 quarter", "3/4": "3 quarters", "2/3": "2 thirds"}
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -104,6 +104,7 @@ class Differences:
 
 NONE = Differences(0, 0, 0, 0)
 _ROMAN = re.compile(r"(?<=[a-z] )(?=[IVX]{1,6}\b)(X{0,3})(IX|IV|V?I{0,3})\b")
+_COUNTED = re.compile(r"\b(?:war|part|act|chapter|volume|book|phase|type) $", re.IGNORECASE)
 _ROMAN_UNITS = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"]
 
 
@@ -118,7 +119,8 @@ def misheard(spoken: str, transcript: str) -> Differences:
 
 def _roman(way: str, match: re.Match[str]) -> str:
     number = 10 * len(match[1]) + _ROMAN_UNITS.index(match[2])
-    return way.format(number) if number > 1 else match[0]
+    counted = number == 1 and way == "{}" and _COUNTED.search(match.string[: match.start()])
+    return way.format(number) if number > 1 or counted else match[0]
 
 
 def canonical(text: str) -> list[str]:

@@ -20,6 +20,7 @@ from bench.quality.reading.comparison import canonical, differences, misheard
         ("seven forty-five P M", "7:45 p.m."),
         ("the F B I called", "The FBI called."),
         ("Louis the fourteenth built", "Louis XIV built"),
+        ("after World War one, a disk", "After World War I, a disc"),
         ("a rabbit-hole", "a rabbit hole"),
         ("fifty to eighty dollars", "$50 to $80"),
         ("one nine two dot one six eight dot zero dot one", "192.168.0.1"),
