@@ -37,33 +37,34 @@ class CodecOutput:
 
 
 @torch.no_grad()
-def update_codebook(book: Codebook, vectors: Tensor, codes: Tensor) -> None:
-    """Move a codebook towards the vectors [N, d] that chose its entries [N]."""
+def update_codebook(book: Codebook, vectors: Tensor, codes: Tensor, learning: Tensor) -> None:
+    """Move a codebook towards the vectors [N, d] that chose its entries [N], if `learning` is 1."""
     entries = torch.arange(len(book.cluster_usage), device=codes.device)
     hot = (codes[:, None] == entries).to(vectors.dtype)  # [N, entries]
-    book.cluster_usage.lerp_(hot.sum(0), 1 - DECAY)
-    book.embed_sum.lerp_(hot.T @ vectors, 1 - DECAY)
+    book.cluster_usage.lerp_(hot.sum(0), (1 - DECAY) * learning)
+    book.embed_sum.lerp_(hot.T @ vectors, (1 - DECAY) * learning)
     share = len(vectors) / len(book.cluster_usage)
-    dead = (book.cluster_usage < DEAD_USAGE * share)[:, None]
+    dead = (book.cluster_usage < DEAD_USAGE * share)[:, None] & (learning > 0)
     chosen = vectors[torch.randint(len(vectors), book.cluster_usage.shape, device=vectors.device)]
     book.embed_sum.copy_(torch.where(dead, chosen * share, book.embed_sum))
     book.cluster_usage.copy_(torch.where(dead[:, 0], share, book.cluster_usage))
 
 
 def quantize(
-    half: ResidualQuantizer, latents: Tensor, depth: Tensor, train: bool
+    half: ResidualQuantizer, latents: Tensor, depth: Tensor, learning: Tensor | None, fixed: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Latents [B, width, T] -> their quantised sum [B, T, d], the commitment loss, and what was
     quantised [B, T, d].
 
-    `depth` [B]: how many codebooks a row uses, or UNQUANTISED.
+    `depth` [B]: how many codebooks a row uses, or UNQUANTISED. With `learning` (1 or 0) codebooks
+    learn, but for the first `fixed`.
     """
     left = target = half.input_proj(latents).transpose(1, 2).float()
     total, commitment = torch.zeros_like(left), left.new_zeros(())
     for index, layer in enumerate(half.layers):
         codes, found = layer.codebook.nearest(left.detach())
-        if train:
-            update_codebook(layer.codebook, left.detach().flatten(0, 1), codes.flatten())
+        if learning is not None and index >= fixed:
+            update_codebook(layer.codebook, left.detach().flatten(0, 1), codes.flatten(), learning)
         used = (depth > index)[:, None, None]
         commitment = commitment + ((left - found).square() * used).mean()
         total = total + found * used
@@ -86,6 +87,9 @@ class Codec(nn.Module):
             nn.Linear(inner, 128), nn.GELU(), nn.Linear(128, PHONES_A_FRAME * len(PHONES))
         )
         self._latents, self._synthesize = self.encoder.latents, synthesize
+        self.fixed = 0  # so many codebooks do not learn
+        self.learning: Tensor
+        self.register_buffer("learning", torch.ones(()), persistent=False)  # 0: none of them does
         for book in self.codebooks():
             book.embed_sum.normal_()
         for name, value in self.named_parameters():
@@ -113,8 +117,11 @@ class Codec(nn.Module):
         """Encode, quantise and decode."""
         latents = self._latents(wave)
         said, sounds = self._halves()
-        words, words_loss, content = quantize(said, latents, torch.ones_like(depth), self.training)
-        sound, sound_loss, target = quantize(sounds, latents, depth, self.training)
+        learning = self.learning if self.training else None
+        words, words_loss, content = quantize(
+            said, latents, torch.ones_like(depth), learning, self.fixed
+        )
+        sound, sound_loss, target = quantize(sounds, latents, depth, learning, self.fixed - 1)
         into = self.decoder.quantizer
         latent = into.rvq_first.output_proj(words.detach().transpose(1, 2))
         latent = latent + into.rvq_rest.output_proj(sound.transpose(1, 2))

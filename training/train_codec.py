@@ -7,7 +7,9 @@ With `--restart` it goes on from the weights of a saved codec. Codes are settled
 
 With `--people` half of every batch are recorded people, or the teacher moved in pitch and vocal
 tract, through rooms, noise and microphones. With `--keep CODEC` the teacher's speech stays about
-where that codec had it before quantisation, so that a talker of its codes need not begin again.
+where that codec had it before quantisation, and the first codebooks stay as they are, so that a
+talker of its codes need not begin again. With `--settle SHARE` the codes are settled after that
+share of the time, and saved for talkers that wait for them; then the decoder alone goes on.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from training.data.speech_pool import SpeechPool
 from training.data.surroundings import moved, surrounded
 from training.graph_steps import Metrics, Step
 from training.losses.wave_losses import WaveLosses
-from training.optimizers import make_optimizer, reset_optimizer
+from training.optimizers import Optimizers, make_optimizer, rate_factor
 
 HIGHEST_RATE = 5e-4
 ADVERSARIAL_FROM = 0.05  # of the time: discriminators
@@ -37,7 +39,9 @@ CROP = 40  # frames: encoded and decoded from the first on, as an utterance is
 UNQUANTISED_AT_START, UNQUANTISED_AT_END = 0.25, 0.05
 COMMITMENT = 0.1  # weight of the quantizer's loss
 KEPT = 300.0  # weight of what the kept rows' latents are off, beside their quantisation's error
-KEPT_SHARE, PEOPLE_SHARE = 0.5, 0.34  # of a mixed batch: the teacher as it is, people; else moved
+KEPT_BOOKS = 7  # the codebooks that do not learn beside a codec that is kept
+KEPT_SHARE, PEOPLE_SHARE = 0.42, 0.4  # of a mixed batch: the teacher as it is, people; else moved
+SETTLED = 0.005  # of the time, until all processes have the codes that are settled
 
 
 class Trainer(train_loop.Trainer):
@@ -51,18 +55,25 @@ class Trainer(train_loop.Trainer):
         highest: float = HIGHEST_RATE,
         compiled: bool = False,
         keep: Path | None = None,
+        settle: float = 1.0,
     ) -> None:
         super().__init__(device, highest)
+        self.settle, self.encoder_rate = settle, torch.tensor(highest, device=device)
         self.codec = Codec().to(device)
         self.kept: Codec | None = None
         if keep:
             self.kept = Codec().to(device).eval().requires_grad_(False)
             self.kept.load_state_dict(states.load(keep)["codec"])
+            self.codec.fixed = KEPT_BOOKS
         if compiled:
             self.codec.compile_networks()
         self.unquantised = torch.tensor(UNQUANTISED_AT_START, device=device)
         self.losses = WaveLosses(device, self.learning_rate, learn_phones=True, compiled=compiled)
-        self.optimizer = make_optimizer(self.codec, self.learning_rate)
+        codes = [*self.codec.encoder.parameters(), *self.codec.phone_head.parameters()]
+        self.optimizer: Optimizers = Optimizers(
+            make_optimizer(self.codec.decoder, self.learning_rate),
+            make_optimizer(codes, self.encoder_rate),
+        )
 
     def networks(self) -> list[nn.Module]:
         return [self.codec, self.losses.discriminators, self.losses.recognizer]
@@ -74,9 +85,17 @@ class Trainer(train_loop.Trainer):
         self.losses.resume(state, restart)
         self.codec.load_state_dict(state["codec"])
 
+    def resume(self, path: Path, restart: bool) -> None:
+        super().resume(path, restart)
+        self.optimizer.param_groups[1]["lr"] = self.encoder_rate
+
     def set_learning_rate(self, progress: float) -> None:
-        """Also quantise ever more rows."""
+        """Also settle the codes, and quantise ever more rows."""
         super().set_learning_rate(progress)
+        over, learning = min(1.0, progress / self.settle), progress < self.settle
+        rate = self.highest * rate_factor(self.step, self.WARM_UP, over, self.END)
+        self.encoder_rate.fill_(rate * learning)
+        self.codec.learning.fill_(learning)
         fall = (UNQUANTISED_AT_START - UNQUANTISED_AT_END) * min(1.0, progress)
         self.unquantised.fill_(UNQUANTISED_AT_START - fall)
 
@@ -86,10 +105,11 @@ class Trainer(train_loop.Trainer):
         real = 0.1 * torch.randn(batch, CROP * FRAME, device=self.device)
         phones = torch.zeros(batch, CROP, PHONES_A_FRAME, dtype=torch.long, device=self.device)
         self.learning_rate.zero_()
+        self.encoder_rate.zero_()
         for adversarial in (False, True):
             advance(real, phones, adversarial=adversarial)
         self.codec.load_state_dict(before)  # codebooks learn at any rate
-        reset_optimizer(self.optimizer)
+        self.optimizer.reset()
         self.losses.reset()
 
     def depth(self, batch: int) -> Tensor:
@@ -150,7 +170,7 @@ def mixed(pool: SpeechPool, people: SpeechPool, batch: int) -> tuple[Tensor, Ten
 def run(args: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     device = train_loop.set_up(args)
-    trainer = Trainer(device, args.rate, args.compile, args.keep)
+    trainer = Trainer(device, args.rate, args.compile, args.keep, args.settle)
     advance = train_loop.make_step(trainer, args, args.batch)
     if args.state.exists():
         trainer.resume(args.state, args.restart)
@@ -163,7 +183,11 @@ def run(args: argparse.Namespace) -> None:
     others = peers.join(args, device, trainer.networks())
 
     def step() -> Metrics:
-        adversarial = train_loop.progress(trainer, args) > args.adversarial_from
+        over = train_loop.progress(trainer, args)
+        adversarial = over > args.adversarial_from
+        if args.settled and not args.rank and over >= args.settle + SETTLED:
+            states.save({"codec": trainer.codec.state_dict()}, args.settled)
+            args.settled = None
         batch = mixed(pool, people, args.batch) if people else pool.crops(args.batch, CROP)
         return advance(*batch, adversarial=adversarial)
 
@@ -188,6 +212,8 @@ def main() -> None:
         "--adversarial-from", type=float, default=ADVERSARIAL_FROM, help="share of the time"
     )
     parser.add_argument("--keep", type=Path, help="a codec whose codes of the teacher stay")
+    parser.add_argument("--settle", type=float, default=1.0, help="share of the time, for codes")
+    parser.add_argument("--settled", type=Path, help="where they are saved then")
     add_people_options(parser)
     peers.add_options(parser)
     run(parser.parse_args())

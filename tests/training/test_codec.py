@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
-from training import model_config, train_codec
+from training import model_config, state, train_codec
 from training.codec import UNQUANTISED, Codec, SpectralLoss, synthesize, update_codebook
 from training.graph_steps import Metrics
 from training.growth import grown
@@ -57,7 +59,7 @@ def test_a_codebook_finds_the_clusters() -> None:
     for _ in range(150):
         vectors = centres[torch.randint(8, (512,))] + 0.05 * torch.randn(512, centres.shape[1])
         codes, _ = book.nearest(vectors[None])
-        update_codebook(book, vectors, codes[0])
+        update_codebook(book, vectors, codes[0], torch.ones(()))
     nearest = torch.cdist(centres, book.table()).min(1).values
     assert float(nearest.max()) < 1.0
 
@@ -86,10 +88,39 @@ def test_warming_up_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [False, True]
     for network, old in zip(trainer.networks(), before, strict=True):
         assert all(torch.equal(value, old[name]) for name, value in network.state_dict().items())
-    moments = [value for each in trainer.optimizer.state.values() for value in each.values()]
+    told = [each for part in trainer.optimizer.parts for each in part.state.values()]
+    moments = [value for each in told for value in each.values()]
     assert moments
     moments += trainer.losses.lengths.values()
     assert all(float(value.abs().sum()) == 0 for value in moments)
+
+
+def test_codes_settle_and_the_decoder_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(train_codec, "CROP", 2)
+    torch.manual_seed(5)
+    first = train_codec.Trainer(torch.device("cpu"))
+    state.save(first.state(), tmp_path / "kept.pt")
+    trainer = train_codec.Trainer(torch.device("cpu"), keep=tmp_path / "kept.pt", settle=0.5)
+    trainer.resume(tmp_path / "kept.pt", restart=True)
+
+    def moved(progress: float) -> dict[str, bool]:
+        """Which weights a step changes."""
+        before = {name: value.clone() for name, value in trainer.codec.state_dict().items()}
+        trainer.set_learning_rate(progress)
+        phones = torch.zeros(2, 2, 4, dtype=torch.long)
+        trainer.advance(0.1 * torch.randn(2, 2 * 1920), phones, adversarial=False)
+        after = trainer.codec.state_dict().items()
+        return {name: not torch.equal(value, before[name]) for name, value in after}
+
+    for progress in (0.0, 0.6):
+        changed = moved(progress)
+        books = [changed[name] for name in changed if "encoder" in name and "embed_sum" in name]
+        assert not any(books[: train_codec.KEPT_BOOKS])
+        assert all(books[train_codec.KEPT_BOOKS :]) == (progress < 0.5)
+        assert changed["encoder.encoder.layers.0.conv.weight"] == (progress < 0.5)
+        assert changed["decoder.pre_conv.conv.weight"]
 
 
 def test_the_recipes_codec_goes_on_where_a_smaller_one_was() -> None:

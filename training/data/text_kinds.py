@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-SHARE = 0.25  # of the texts
+SHARE = 0.3  # of the texts
 ENDINGS = (",", ",", ",", ":", ";", "", " –", ".", ".")
 DASHES = (" – ", " — ", "—", " - ")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -44,6 +44,15 @@ def capitals(text: str, random: Random) -> tuple[str, str]:
     return " ".join([*words[:at], words[at].upper(), *words[at + 1 :]]), text
 
 
+def titled(text: str, random: Random) -> tuple[str, str]:
+    """Some words begin with a capital, as names and titles do; said as if they did not."""
+    share = random.choice((0.2, 0.2, 0.4, 1.0))
+    words = [
+        word[0].upper() + word[1:] if random.random() < share else word for word in text.split()
+    ]
+    return " ".join(words), text
+
+
 def dashes(text: str, random: Random) -> tuple[str, str]:
     """A dash where a comma was, said as that."""
     if ", " not in text:
@@ -59,7 +68,7 @@ def letters(text: str, random: Random) -> tuple[str, str]:
 
 
 KINDS: tuple[Callable[[str, Random], tuple[str, str]], ...] = (
-    fragment, fragment, fragment, capitals, dashes, letters,
+    fragment, fragment, fragment, capitals, titled, titled, dashes, letters,
 )  # fmt: skip
 
 
