@@ -188,7 +188,7 @@ def test_the_least_recently_used_idle_model_makes_room():
 
 
 def test_models_take_turns_when_only_one_fits():
-    settings = EngineSettings(max_num_seqs=2, max_waiting=200)
+    settings = EngineSettings(max_num_seqs=2, max_waiting=200, max_wait=1e6)
     costs = Costs(step=0.0002)
     checkpoints = [CUSTOM, BASE, DESIGN]
     with FakeEngine(checkpoints, settings, costs, loaded=False, room=1) as engine:
@@ -199,7 +199,7 @@ def test_models_take_turns_when_only_one_fits():
 
 
 def test_a_steady_crowd_at_one_model_does_not_starve_another():
-    settings = EngineSettings(max_num_seqs=2, max_waiting=200)
+    settings = EngineSettings(max_num_seqs=2, max_waiting=200, max_wait=1e6)
     with FakeEngine([CUSTOM, BASE], settings, Costs(step=0.002), loaded=False, room=1) as engine:
         stop = threading.Event()
 
