@@ -24,8 +24,8 @@ class MoodField(NamedTuple):
 def mood_field(studio: Studio, tab: str = "speak") -> MoodField:
     """Hidden while there is no mood for the models that are here.
 
-    Filled anew when its tab is shown, but not by the page's opening (`on_show`): Gradio would then
-    choose the tab again and again. What fills the tab at the opening calls `listed_anew`.
+    Filled anew when its tab is shown, but not by the page's opening (`on_show`): what fills the tab
+    then calls `listed_anew`.
     """
     listed = mood_choices(studio.choices())
     there = len(listed) > 1

@@ -1,4 +1,5 @@
-"""Gradio's scripts and styles: compressed once, kept, and announced in the page's head.
+"""Gradio's scripts and styles: mended in one place, compressed once, kept, and announced in the
+page's head.
 
 A page loads about a hundred. Gradio compresses each of them for each visit and lets no browser keep
 them, and the browser learns of most only when others have run. Their names hold a hash of their
@@ -34,6 +35,11 @@ _HASHED = re.compile(r"[\w.-]+-[\w-]{8}\.(js|css)")
 _FILES = re.compile(r"m\.f=\[([^\]]*)\]")
 _LATER = r"import\(`\./([\w.-]+)`\).{0,40}?,__vite__mapDeps\(\[([\d,]*)\]\)"
 _COMPONENT = re.compile(rf"(\w+):\{{[^{{}}]*?component:\(\)=>\w+\(\(\)=>{_LATER}")
+
+# An event that came while its function ran (`always_last`) is run again by Gradio with all that
+# the same moment sets off: two of them go on for ever where answers are slow. Only it runs again.
+_AGAIN = re.compile(rb"(this\.queue\.delete\((\w+)\.id\),this\.dispatch\()(\w+)\)")
+_ONE_AGAIN = rb"\1{...\3,type:`fn`,fn_index:\2.id})"
 
 
 class PageAssets:
@@ -108,7 +114,7 @@ def _read(script: Path) -> tuple[str, list[str]]:
 
 
 def _packed(path: Path) -> bytes:
-    return gzip.compress(path.read_bytes(), mtime=0)
+    return gzip.compress(_AGAIN.sub(_ONE_AGAIN, path.read_bytes()), mtime=0)
 
 
 async def _answer(send: Send, name: str, body: bytes) -> None:
