@@ -156,7 +156,7 @@ class _Capitals:
         if word == "I" or word.startswith("I'"):
             self._titled = False
             return word
-        self._titled = titled or small in _ARTICLES or small in _LINKS
+        self._titled = titled or article or small in _LINKS
         return small if self._titled else word
 
 

@@ -44,7 +44,7 @@ class _Path:
     words: NDArray[np.int64]  # [states] the word of each, -1 in a pause
     stays: Floats  # [states] what a frame more costs; inf where a state has one frame
     firsts: NDArray[np.int64]  # [sounds] the first state of each
-    first: NDArray[np.bool_]  # [states] whether it is a sound's first
+    begins: NDArray[np.bool_]  # [states] whether a sound begins with it
     jumps: tuple[tuple[NDArray[np.int64], Floats], ...]  # from where else, at what cost: [sounds]
     ends: tuple[tuple[int, float], ...]  # states that speech may end in, and their costs
 
@@ -76,8 +76,8 @@ def _path(words: Sequence[str]) -> _Path:
         sounds.append((PAUSE, -1, 0.0 if word[-1:] in _MARKS else -_BREAK))
     counts = [_STATES.get(kind, _LEAST) for kind, _, _ in sounds]
     firsts = np.cumsum([0, *counts[:-1]])
-    first = np.zeros(sum(counts), np.bool_)
-    first[firsts] = True
+    begins = np.zeros(sum(counts), np.bool_)
+    begins[firsts] = True
     lasts = firsts + counts - 1
     stays = np.full(sum(counts), np.inf, np.float32)
     stays[lasts] = [0.0 if kind == PAUSE else _LEAVE for kind, _, _ in sounds]
@@ -100,7 +100,7 @@ def _path(words: Sequence[str]) -> _Path:
         np.repeat([own[1] for own in sounds], counts),
         stays,
         firsts,
-        first,
+        begins,
         ((np.maximum(firsts - 1, 0), entering.astype(np.float32)), *jumps),
         tuple(ends),
     )
@@ -161,7 +161,7 @@ def _step(path: _Path, now: Floats, low: int, high: int) -> tuple[Floats, NDArra
     chosen = np.zeros(high - low, np.int8)
     before = np.full(high - low, -np.inf, np.float32)
     before[max(0, 1 - low) :] = now[max(low - 1, 0) : high - 1]
-    before[path.first[low:high]] = -np.inf
+    before[path.begins[low:high]] = -np.inf
     better = before > best
     best, chosen = np.where(better, before, best), np.where(better, np.int8(1), chosen)
     first, last = np.searchsorted(path.firsts, (low, high))
