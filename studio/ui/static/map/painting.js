@@ -21,7 +21,7 @@ function disc(pen, x, y, radius) {
   pen.fill();
 }
 
-// The boxes of the names, which other labels keep clear of.
+// The boxes of names and, where they are few, of dots, which other labels keep clear of.
 export function paintDots(canvas, spots, ratio, style) {
   const pen = penOf(canvas, ratio);
   const radius = spots.length > 500 ? DOT / 2 : DOT;
@@ -33,22 +33,23 @@ export function paintDots(canvas, spots, ratio, style) {
   pen.fillStyle = style.text;
   const [taken, most] = [[], spots.length > MANY ? FEW_LABELS : LABELS];
   for (const { x, y, name } of spots.slice(0, TRIED)) {
-    const box = labelBox(pen, name, x, y, canvas.width / ratio);
-    if (taken.length >= most || taken.some((each) => overlap(each, box))) continue;
+    if (taken.length >= most) break;
+    const boxes = labelBoxes(pen.measureText(name).width, x, y, canvas.width / ratio);
+    const box = boxes.find((each) => !taken.some((other) => shared(each, other)));
+    if (!box) continue;
     taken.push(box);
-    pen.fillText(name, box.left, y - 8);
+    pen.fillText(name, box.left, box.bottom - 2);
   }
-  return taken;
+  return spots.length > MANY ? taken : [...taken, ...spots.map((spot) => around(spot, radius))];
 }
 
-// Above its dot, inside the frame.
-function labelBox(pen, name, x, y, width) {
-  const wide = pen.measureText(name).width;
+const around = ({ x, y }, far) => ({ left: x - far, right: x + far, top: y - far, bottom: y + far });
+
+// Above its dot or below, inside the frame.
+function labelBoxes(wide, x, y, width) {
   const left = Math.min(width - wide - 2, Math.max(2, x - wide / 2));
-  return { left, right: left + wide + 4, top: y - 22, bottom: y - 6 };
+  return [y - 22, y + 6].map((top) => ({ left, right: left + wide + 4, top, bottom: top + 16 }));
 }
-
-const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
 // now: { cross, lines: [{ x, y, share }], arrows: [{ name, dose, x, y }], pointed: { name, x, y }, names }
 export function paint(canvas, dots, style, { cross, lines, arrows, pointed, names }) {
@@ -96,7 +97,6 @@ function paintArrow(pen, cross, { dose, x, y }, { ink }) {
 // Each beside its knob, where it covers nothing else that is written.
 function paintLabels(pen, cross, arrows, names, style, frame) {
   pen.font = `${LABEL_FONT} ${style.font}`;
-  const around = ({ x, y }, far) => ({ left: x - far, right: x + far, top: y - far, bottom: y + far });
   const taken = [...names, around(cross, CROSS), ...arrows.map((knob) => around(knob, 6))];
   for (const { name, dose, x, y } of arrows) {
     const text = dose ? `${name} ${dose}` : name;
