@@ -37,6 +37,7 @@ from studio.scripts.pauses import Pauses
 from studio.scripts.text.cues import cues_of, said_of, unknown_moods, without_cues
 from studio.scripts.text.passages import SpeechOptions
 from studio.scripts.text.pronunciation import Speller, Spelling
+from studio.scripts.text.tags import leading_closes
 from studio.voices.moods import in_mood
 
 
@@ -105,7 +106,8 @@ def plan(
             turn, still = now, ""
         named = nameable[line.speaker]
         text = without_tags(line.text, unknown[named])
-        held, tagged = still, still + text
+        held = open_tags(still + leading_closes(text), named, directions=True)
+        tagged = still + text
         still = open_tags(tagged, named, directions=True)
         said = said_of(text, named)
         request = None

@@ -76,7 +76,7 @@ def at_cues(text: str, moods: Collection[str] = ()) -> list[str]:
     cuts: list[int] = []  # where pieces begin
     spoken = False  # whether anything in the last piece is
     for start, end in zip([0, *starts], [*starts, len(text)], strict=True):
-        speaks = _is_spoken(text[start:end], moods)
+        speaks = _is_spoken(text[start:end])
         if (speaks and spoken) or (end > start and not cuts):
             cuts.append(start)
             spoken = False
@@ -85,5 +85,6 @@ def at_cues(text: str, moods: Collection[str] = ()) -> list[str]:
     return [text[start:end] for start, end in zip(cuts, ends, strict=True)] if cuts else [text]
 
 
-def _is_spoken(piece: str, moods: Collection[str]) -> bool:
-    return any(char.isalnum() for char in without_cues(piece, moods))
+def _is_spoken(piece: str) -> bool:
+    """Tags alone are no line, whatever they mean."""
+    return any(char.isalnum() for char in TAG.sub("", piece))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from engine import cut_text, split_sentences, spoken_size
 from studio.scripts.model import Record
-from studio.scripts.text.tags import TAG
+from studio.scripts.text.tags import TAG, leading_closes
 
 LONGEST_SHORT = 400
 
@@ -34,7 +34,20 @@ def spoken_pieces(text: str, language: str = "auto", breath: SpokenPiece = BREAT
     parts = [
         piece for part in sentences(text, language) for piece in cut_text(part, breath.longest, TAG)
     ]
-    return _join_short(parts, breath)
+    return _join_short(_closed(parts, breath), breath)
+
+
+def _closed(parts: list[str], breath: SpokenPiece) -> list[str]:
+    """A tag that ends a mood belongs to what it closes, not to the sentence after it."""
+    closed: list[str] = []
+    for part in parts:
+        closing = leading_closes(part) if closed else ""
+        if closing and spoken_size((closed[-1] + closing).strip()) <= breath.longest:
+            closed[-1] += closing
+            part = part.removeprefix(closing)
+        if part:
+            closed.append(part)
+    return closed
 
 
 def _join_short(parts: list[str], breath: SpokenPiece) -> list[str]:

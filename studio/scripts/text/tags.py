@@ -14,6 +14,7 @@ from studio.scripts.model import MAX_PAUSE
 DEFAULT_PAUSE = 0.7  # seconds of a bare [pause]
 
 TAG = re.compile(r"\[[^\[\]\n]{1,80}\]|<break\b[^<>\n]{0,40}>", re.IGNORECASE)
+_CLOSING = re.compile(r"\s{0,4}(?:\[\s{0,4}/[^\[\]\n]{1,60}\]\s{0,4}){1,4}")
 _PAUSE = re.compile(
     r"""(?: \[\s{0,4} (?:pause|break|silence) \s{0,4}[:=]?\s{0,4}
         | <break (?: \s{1,4} time \s{0,4}=\s{0,4} ["']? )? )
@@ -22,6 +23,12 @@ _PAUSE = re.compile(
     \s{0,4} (?: \] | ["']? \s{0,4} /?> )""",
     re.IGNORECASE | re.VERBOSE,
 )
+
+
+def leading_closes(text: str) -> str:
+    """Closing tags before the first word, `[/glad] `: they end what began in an earlier piece."""
+    match = _CLOSING.match(text)
+    return match[0] if match else ""
 
 
 def pause_of(tag: str) -> float | None:

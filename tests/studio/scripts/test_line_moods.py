@@ -73,11 +73,29 @@ def test_a_mood_holds_in_the_later_lines_of_a_turn_and_not_in_the_next() -> None
     )
     texts = [job.request.text for job in jobs(spoken) if job.request]
     assert len(texts) == 4
-    assert [job.held.strip() for job in jobs(spoken)] == ["", "[glad 0.5]", "[glad 0.5]", ""]
+    assert [job.held.strip() for job in jobs(spoken)] == ["", "[glad 0.5]", "", ""]
     assert [mood_runs(text, MOODS)[0].spoken.mood for text in texts] == ["glad", "glad", "", ""]
     directed = "(gladly) The first sentence of it all. The second sentence of it all."
     texts = [job.request.text for job in jobs(directed) if job.request]
     assert [mood_runs(text, MOODS)[0].spoken.mood for text in texts] == ["glad", "glad"]
+
+
+def test_a_line_that_closes_a_mood_before_its_first_word_does_not_say_that_it_holds() -> None:
+    moods = {"glad": GLAD, "lower": GLAD}
+    text = "[glad][lower] The first sentence of it all. The second sentence of it all."
+    script = script_of_text(text, moods=moods)
+    first, second = script.lines
+    closed = second.model_copy(update={"text": f"[/lower] {second.text}"})
+    edited = script.model_copy(update={"lines": (first, closed)})
+    last = plan(edited, {"": VOICE}, Delivery(), moods=moods)[1]
+    assert last.held == "[glad]"
+    assert last.request is not None
+    assert mood_runs(last.request.text, moods)[0].spoken.mood == "glad"
+
+
+def test_a_tag_alone_is_no_line() -> None:
+    (line,) = script_of_text("[glad][softly] Come in.", moods=MOODS).lines
+    assert line.text == "[glad][softly] Come in."
 
 
 def test_a_mood_makes_the_later_lines_that_it_holds_in_another_sound_and_no_others() -> None:

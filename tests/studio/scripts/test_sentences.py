@@ -22,6 +22,7 @@ WORDS = st.sampled_from(
         "Smith",
         "[pause 1.5s]",
         "[laughs. loudly]",
+        "[/glad]",
         "What?!",
         "你好。",
         "一二三",
