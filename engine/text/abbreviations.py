@@ -15,7 +15,7 @@ _TITLES = {
     "Rev": "Reverend", "Hon": "Honorable", "Gov": "Governor", "Sen": "Senator", "Maj": "Major",
     "Rep": "Representative", "Pres": "President", "Adm": "Admiral", "Cpl": "Corporal",
     "Cmdr": "Commander", "Fr": "Father", "Sr": "Sister", "Msgr": "Monsignor", "Mt": "Mount",
-    "Ft": "Fort", "Supt": "Superintendent", "Det": "Detective", "Insp": "Inspector",
+    "Ft": "Fort", "Pt": "Point", "Supt": "Superintendent", "Det": "Detective", "Insp": "Inspector",
 }  # fmt: skip
 _BARE = ("Mr", "Mrs", "Ms", "Dr", "Prof")  # also without a full stop
 _STREETS = {
@@ -25,15 +25,15 @@ _STREETS = {
 }  # fmt: skip
 _AFTER_NAMES = {
     "Jr": "Junior", "Sr": "Senior", "Inc": "Incorporated", "Ltd": "Limited", "Co": "Company",
-    "Corp": "Corporation", "Bros": "Brothers", "Esq": "Esquire",
+    "Corp": "Corporation", "Div": "Division", "Bros": "Brothers", "Esq": "Esquire",
 }  # fmt: skip
 _BEFORE_NUMBERS = {
     "no": "number", "nos": "numbers", "fig": "figure", "figs": "figures", "vol": "volume",
     "vols": "volumes", "ch": "chapter", "chap": "chapter", "p": "page", "pp": "pages",
     "sec": "section", "art": "article", "eq": "equation", "ext": "extension", "apt": "apartment",
     "ed": "edition", "tel": "telephone", "ver": "version", "op": "opus", "para": "paragraph",
-    "ref": "reference", "max": "maximum", "min": "minimum", "hwy": "highway", "rte": "route",
-    "rs": "rupees",
+    "ref": "reference", "pop": "population", "temp": "temperature", "mk": "mark", "max": "maximum",
+    "min": "minimum", "hwy": "highway", "rte": "route",
 }  # fmt: skip
 _PHRASES = {
     "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
@@ -47,7 +47,9 @@ _PHRASES = {
     "wwi": "World War one", "incl.": "including", "excl.": "excluding", "ca.":
     "circa", "resp.": "respectively", "avg.": "average", "tel.": "telephone", "appt.":
     "appointment",
-    "assn.": "association", "univ.": "university", "intl.": "international", "mgr.": "manager",
+    "nr.": "near", "esp.": "especially", "ea.": "each", "doz.": "dozen", "concs.": "concessions",
+    "assn.": "association", "univ.": "university", "intl.": "international",
+    "mgr.": "manager",
     "asst.": "assistant", "attn.": "attention", "encl.": "enclosed", "ibid.": "in the same place",
 }  # fmt: skip
 SHORTENED = sorted(  # words that a full stop shortens
@@ -93,6 +95,7 @@ _DIGITS = {"M": 1000, "D": 500, "C": 100, "I": 1, "V": 5, "X": 10, "L": 50}
 _COUNT = re.compile(rf"(?:{_COUNTED})$", re.IGNORECASE)
 _TITLE = re.compile(rf"(?<!\w)({'|'.join(_TITLES)})\.?(?=\s+(?:(?:and|&)\s+)?[A-Z])")
 _STREET = re.compile(rf"(?<=[a-z0-9] )({'|'.join(_STREETS)})\b(\.?)(?!\w)")
+_AVENUE = re.compile(r"(?<!\w)(Ave|Av|Blvd)\.(?=\s[A-Z])")  # "Ave. Foch"
 _NAMED = re.compile(r"(?:[A-Z][\w'’-]{1,30}|[0-9]{1,4}(?:st|nd|rd|th))\s$")
 _SAINT = re.compile(r"(?<!\w)(?:St|Ste)\b\.?(?=\s?[A-Z][a-z])")
 _AFTER = re.compile(rf"(?<=\w)(,?\s)({'|'.join(_AFTER_NAMES)})(?:\.|\b(?!\.))(?!\w)")
@@ -114,10 +117,15 @@ _VERSUS = re.compile(r"(?:^|(?<=\s))v\.? (?=[A-Z])")
 _SHOUTED_TITLE = re.compile(r"(?<!\w)(?:MR|MRS|MS|DR|PROF|CAPT|LT|SGT|REV|ST)\.(?=\s[A-Z]{2})")
 _SHOUTED_NAME = re.compile(r"\b[A-Z]{3,12}(?=\s(?=[IVXL]{1,8}\b)(?!I\s))")
 _EXTENSION = re.compile(r"(?<!\w)[Ee]xt\.\s?(?=[0-9])")
+_LIFE = re.compile(
+    r"(?<![\w.])(c|(?:(?<=\()|(?<=[,;]\s))[bd])\.\s?(?=(?:c\.\s?)?[1-9][0-9]{2,3}(?!\w))"
+)
+_LIVED = {"c": "circa", "b": "born", "d": "died"}
+_OK = re.compile(r"(?<![\w.-])(?:OK|Ok|ok)(?=(?:'s|’s|'d|’d)?(?![\w-]))(?!\s[0-9]{5})")
 _DOTTED = re.compile(
     r"(?<![\w.])(?:Ph\.?D|B\.?Sc|M\.?Sc|Ed\.?D|LL\.?[BMD])(?:s\b|\b\.?)|(?<![\w.])(?:[A-Za-z]\.){2,8}(?:s\b)?(?!\w)"
 )
-_INITIAL = re.compile(r"(?<![\w.])([B-HJ-Z]|[AI](?=\.\s[A-Z]\.))\.(?=\s?[A-Z][a-z.])")
+_INITIAL = re.compile(r"(?<![\w.])([B-HJ-Z]|[AI](?=\.\s[A-Z]\.))\.(?=\s?[A-Z][a-zà-ÿ.])")
 _LETTER = re.compile(r"(?<![\w'’.])([B-HJ-NP-Z])(?![\w'’]|\.[A-Za-z])")
 _LETTER_A = re.compile(
     r"(?<=\b(?i:plan|from|type|team|unit|part|side)\s)A(?!\w)|(?<=\b(?i:grade|group|point|class|level)\s)A(?!\w)|"
@@ -141,8 +149,11 @@ def abbreviations(text: str, before: str) -> str:
     text = _EXTENSION.sub("extension ", text)
     text = _PHRASE.sub(_say_phrase, text)
     text = _WITH.sub("with ", text)
+    text = _LIFE.sub(lambda match: f"{_LIVED[match[1]]} ", text)
+    text = _OK.sub("okay", text)
     text = _NUMBERED.sub(_say_numbered, text)
     text = _STREET.sub(_say_street, text)
+    text = _AVENUE.sub(lambda match: _STREETS[match[1]], text)
     text = _TITLE.sub(_say_title, text)
     text = _SAINT.sub("Saint", text)
     text = _AFTER.sub(_say_after, text)

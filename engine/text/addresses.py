@@ -120,7 +120,7 @@ def codes(text: str, before: str) -> str:
 
 def mixed_words(text: str) -> str:
     """Words of letters and digits, or of small letters and capitals: "A4", "C++", "iPhone"."""
-    text = _FLIGHT.sub(lambda m: f"{letter_names(m[1])} {spelled(m[2], 'oh')}", text)
+    text = _FLIGHT.sub(lambda m: f"{letter_names(m[1])} {spelled(m[2])}", text)
     text = _CHESS.sub(_say_chess, text)
     text = _PLUS.sub(_say_plus, text)
     text = _MINUS.sub(lambda m: f"{letter_names(m[1])} minus", text)

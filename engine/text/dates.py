@@ -29,7 +29,7 @@ _MONTH_DAY = re.compile(
     rf"(?:,?\s({_YEAR}))?{_NO_MORE}"
 )
 _DAY_MONTH = re.compile(
-    rf"(?<![\w.,:/-])(the\s)?([0-3]?[0-9])(?:st|nd|rd|th)?(?:\s?[-–]\s?([0-3]?[0-9])(?:st|nd|rd|th)?)?"
+    rf"(?<![\w.,:/-])([Tt]he\s)?([0-3]?[0-9])(?:st|nd|rd|th)?(?:\s?[-–]\s?([0-3]?[0-9])(?:st|nd|rd|th)?)?"
     rf"(?:\sof)?\s({_MONTH})(?:,?\s({_YEAR}))?{_NO_MORE}"
 )
 _MONTH_YEAR = re.compile(rf"\b({_MONTH}),?\s({_YEAR}){_NO_MORE}")
@@ -203,11 +203,11 @@ def _say_month_day(match: re.Match[str]) -> str:
 
 
 def _say_day_month(match: re.Match[str]) -> str:
-    _, day, last, month, when = match.groups()
+    article, day, last, month, when = match.groups()
     if not _valid(day) or (last and not _valid(last)):
         return match[0]
     days = ordinal(day) + (f" to {ordinal(last)}" if last else "")
-    said = f"the {days} of {_month(month)}"
+    said = f"{article or 'the '}{days} of {_month(month)}"
     return f"{said} {year(when)}" if when else said
 
 
@@ -237,7 +237,9 @@ def _clock(hour: str, minute: str, half: str, bare: bool = False) -> str:
         return f"{said} {'oh ' if minute[0] == '0' else ''}{cardinal(minute)}{late}"
     if late or bare:
         return said + late
-    return f"{said} o'clock" if 1 <= int(hour) <= 12 else f"{said} hundred"
+    if hour in ("00", "0", "24"):
+        return "midnight"
+    return f"{said} o'clock" if int(hour) <= 12 else f"{said} hundred"
 
 
 def _say_duration(match: re.Match[str]) -> str:

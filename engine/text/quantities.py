@@ -67,6 +67,9 @@ _PERIOD = "|".join(re.escape(name) for name in sorted(_PERIODS, key=len, reverse
 _EUROPEAN = re.compile(
     r"(?<=[$£€])\s?([0-9]{1,6}),([0-9]{2})(?![0-9,])|(?<![\w.,])([0-9]{1,6}),([0-9]{1,2})(?=\s?€)"
 )
+_RUPEES = re.compile(r"\b[Rr]s\.?\s?(?=[0-9])")
+_LAKHS = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:,[0-9]{2}){1,4},[0-9]{3}(?![\w,])")  # 1,00,000
+_OR = re.compile(r"(?<=[0-9CF%°a-z])\s/\s(?=[-−]?[0-9])")  # "180°C / 350°F"
 _FREE = r"(?<![\w.,$£€¥/:-])"
 _DASH = r"\s?[-–—−]\s?"
 _VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⅒"
@@ -196,6 +199,8 @@ def amounts(text: str, before: str) -> str:
     if _EQUATION.search(text):
         text = _LESS.sub(" minus ", text)
         text = _TERM.sub(_say_term, text)
+    text = _RUPEES.sub("₹", text)
+    text = _LAKHS.sub(lambda m: m[0].replace(",", ""), text)
     text = _EUROPEAN.sub(lambda m: f"{m[1] or m[3]}.{m[2] or m[4]}", text)
     text = _MONEY.sub(_say_money, text)
     text = _CODE.sub(_say_code, text)
@@ -214,6 +219,7 @@ def amounts(text: str, before: str) -> str:
     text = _FEET.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])} ", text)
     text = _TALL.sub(lambda m: f"{cardinal(m[1])} {agree('foot', m[1])}", text)
     text = _TIMES.sub(lambda m: f"{number(m[1])} by ", text)
+    text = _OR.sub(", ", text)
     text = _PERCENT.sub(_say_percent, text)
     text = _MEASURE.sub(_say_measure, text)
     text = _LONE.sub(_say_lone, text)
@@ -342,7 +348,7 @@ def _say_mixed(match: re.Match[str]) -> str:
 
 
 _WINDS = {"N": "north", "S": "south", "E": "east", "W": "west"}
-_FLAT = re.compile(r"\s(?!long|tall|wide|deep|high|thick|of|by|in|and|or|x)[a-z]{3,}")
+_FLAT = re.compile(r"\s(?!long|tall|wide|deep|high|thick|of|by|in|and|or|x)(?:[a-z]{3,}|[A-Z]{2})")
 
 
 def _two(digits: str) -> str:
@@ -483,7 +489,7 @@ def _plain(written: str, left: str, right: str) -> str:
 def _is_year(written: str, left: str, right: str) -> bool:
     if _YEAR_BEFORE.search(left):
         return True
-    if left.endswith("(") and right.startswith((")", ",")):
+    if left.endswith("(") and re.match(r"(?:\s[a-z]{1,20})?\)|,", right):
         return True
     if _MANY.match(right):
         return False

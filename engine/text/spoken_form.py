@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from engine.text.abbreviations import SHORTENED, abbreviations, dotted, single_letters
 from engine.text.accents import accents
 from engine.text.addresses import addresses, codes, mixed_words
-from engine.text.dates import dates, times
+from engine.text.dates import DAYS, MONTHS, dates, times
 from engine.text.letters import capitals
 from engine.text.marks import foreign_alphabets, layout, plain_marks
 from engine.text.quantities import amounts, plain_numbers
+from engine.text.shorthand import shorthand
 
 __all__ = ["SpokenForm", "as_sentence", "foreign_alphabets", "spoken_form"]
 
@@ -46,6 +47,7 @@ _LINKS = frozenset(  # words that have a capital in a heading alone
         "he she they we you who what how why when where do does did can will"
     )
 )
+_CALENDAR = frozenset(name.lower() for name in (*DAYS, *MONTHS) if name not in ("March", "May"))
 _SMALL_DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
 
@@ -153,7 +155,7 @@ class _Capitals:
         if first or not word[0].isupper():
             self._titled = article or (titled and small == "of" and not first)
             return word
-        if word == "I" or word.startswith("I'"):
+        if word == "I" or word.startswith("I'") or small in _CALENDAR:
             self._titled = False
             return word
         self._titled = titled or article or small in _LINKS
@@ -165,7 +167,7 @@ def _say(segment: str, before: str, first: bool) -> str:
         return accents(segment)
     tail = " " if segment[-1:].isspace() else ""
     text = layout(accents(segment).translate(_SMALL_DIGITS), first or before.endswith("\n"))
-    text = addresses(text)
+    text = addresses(shorthand(text))
     text = abbreviations(text, before)
     text = dates(text)
     text = dotted(times(text))
