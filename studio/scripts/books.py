@@ -22,6 +22,11 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 LONGEST = 200  # characters of a title or a name
 MOST_COVER = 3 << 20  # characters of a cover in base64
 
+LANGUAGES = {  # that checkpoints may have, by the tags of books
+    "zh": "chinese", "en": "english", "ja": "japanese", "ko": "korean", "de": "german",
+    "fr": "french", "ru": "russian", "pt": "portuguese", "es": "spanish", "it": "italian",
+}  # fmt: skip
+
 
 class LeftOut(Record):
     """A part of a book: its paragraphs, with empty lines between them."""

@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 
 from engine import InvalidText
-from studio.scripts.model import LONGEST_NAME, MAX_LINE, Line, Script
+from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME, MAX_LINE, Line, Script
 from studio.scripts.text.passages import PLAIN, Passage, SpeechOptions, clean, split
 from studio.scripts.text.tags import pause_tag
 
@@ -36,6 +36,26 @@ def edit(script: Script, number: int, text: str, manner: SpeechOptions = PLAIN) 
 def say_as(script: Script, number: int, speaker: str) -> Script:
     """Change a line's speaker."""
     return _change(script, number, speaker=clean(speaker)[:LONGEST_NAME])
+
+
+def direct(script: Script, number: int, direction: str) -> Script:
+    """Change how a line is said."""
+    return _change(script, number, direction=clean(direction)[:LONGEST_DIRECTION])
+
+
+def join(script: Script, number: int) -> Script:
+    """Join a line with the one after it, into one request."""
+    place = script.place(number)
+    first, *rest = map(_unlocked, script.lines[place : place + 2])
+    if not rest:
+        raise InvalidText("There is no line after this one.")
+    [second] = rest
+    text = f"{first.text} {second.text}".strip()
+    alike = (first.speaker, first.chapter) == (second.speaker, second.chapter)
+    if not alike or script.is_title(place) or len(text) > MAX_LINE:
+        raise InvalidText("Only short lines of one speaker in one chapter can be joined.")
+    joined = first.having(text=text, pause=second.pause)
+    return script.replaced(place, place + 2, (joined,))
 
 
 def redo(script: Script, number: int, seed: int | None) -> Script:

@@ -28,8 +28,8 @@ from studio.scripts import (
     suggest,
     voice_digest,
 )
-from studio.scripts.books import Imported, take_in
-from studio.scripts.edits import lock, redo, revise
+from studio.scripts.books import LANGUAGES, Imported, take_in
+from studio.scripts.edits import lock, redo, revise, unlock
 from studio.scripts.history import History
 from studio.scripts.line_takes import changed_lines, take_of, with_takes
 from studio.scripts.open_script import OpenScript
@@ -42,10 +42,6 @@ from studio.voices.voice_catalog import BLEND_MARKS, Choice, Choices
 
 TRASH = 30 * DAY  # seconds that a deleted script can be brought back, at least
 PROJECT_SUFFIX = ".zip"
-LANGUAGES = {  # that checkpoints may have, by the tags of books
-    "zh": "chinese", "en": "english", "ja": "japanese", "ko": "korean", "de": "german",
-    "fr": "french", "ru": "russian", "pt": "portuguese", "es": "spanish", "it": "italian",
-}  # fmt: skip
 REMEMBERED = 200  # scripts whose plans are in memory
 _MISSING_VOICE = Design("")  # stands for a deleted voice; never submitted
 
@@ -127,8 +123,9 @@ class ScriptStore:
             return self.open(number)
         return self._of(number, project, planned)
 
-    def can_undo(self, number: str) -> bool:
-        return number in self._past
+    def undone_next(self, number: str) -> Message | None:
+        """The change that `undo` takes back; None if there is none."""
+        return self._past.last(number)
 
     def begin_rendering(self, number: str) -> None:
         self._projects.begin_rendering(number)
@@ -144,15 +141,15 @@ class ScriptStore:
 
     # Changes.
 
-    def change(self, number: str, work: Callable[[Project], Project]) -> OpenScript:
-        """Save a change that can be undone."""
+    def change(self, number: str, work: Callable[[Project], Project], name: Message) -> OpenScript:
+        """Save a change that can be undone, under its name."""
         with self._lock:
             before = self._load(number)
             after = work(before)
             if after == before:
                 return self._opened(number, before)
             saved = self._projects.save(number, after)
-            self._past.push(number, before)
+            self._past.push(number, before, name)
         return self._opened(number, saved, changed=True)
 
     def recast(self, number: str, who: str, voice: str) -> OpenScript:
@@ -174,15 +171,16 @@ class ScriptStore:
             ]
             return self._keeping_takes(number, own, after, places)
 
-        return self.change(number, recast)
+        name = Message("the voice of {who}", who=who or Message("the narrator"))
+        return self.change(number, recast, name)
 
-    def edit(self, number: str, work: Callable[[Script], Script]) -> OpenScript:
+    def edit(self, number: str, work: Callable[[Script], Script], name: Message) -> OpenScript:
         """Change the lines; earlier takes of changed lines are kept."""
 
         def edited(own: Project) -> Project:
             return self._keeping_takes(number, own, self._with_script(own, work(own.script)))
 
-        return self.change(number, edited)
+        return self.change(number, edited, name)
 
     def pick_take(self, number: str, line: int, key: str) -> OpenScript:
         """Use an earlier take for a line.
@@ -191,6 +189,7 @@ class ScriptStore:
         """
         opened = self.open(number)
         own = opened.script.line(line)
+        name = Message("the take of line {place}", place=opened.script.place(line) + 1)
         take = next((each for each in opened.takes(own) if each.key == key), None)
         if take is None:
             raise InvalidText("This take is gone. Press Regenerate to make another.")
@@ -198,13 +197,13 @@ class ScriptStore:
         if seeded:
             job = self._opened(number, opened.project.having(script=seeded), False).job(line)
             if key in (job.key, job.natural):
-                return self.edit(number, lambda script: redo(script, line, take.seed))
-        return self.edit(number, lambda script: lock(script, line, key))
+                return self.edit(number, lambda script: redo(script, line, take.seed), name)
+        return self.edit(number, lambda script: lock(script, line, key), name)
 
     def undo(self, number: str) -> OpenScript:
         """Restore everything but the title, the takes and what is known of voices."""
         with self._lock:
-            if not self.can_undo(number):
+            if number not in self._past:
                 raise InvalidText("There is nothing to undo.")
             now, before = self._projects.open(number), self._past.pop(number)
             issued = max(now.script.issued, before.script.issued)  # takes are found by line id
@@ -226,7 +225,7 @@ class ScriptStore:
             script = revise(own.script, new)
             return self._keeping_takes(number, own, self._with_script(own, script))
 
-        return self.change(number, anew)
+        return self.change(number, anew, Message("the text"))
 
     def unsaved(
         self, text: str, casting: Casting, delivery: Delivery, sounds: LineAudio
@@ -277,7 +276,7 @@ class ScriptStore:
             after = self._with_script(own.having(left_out=left), script)
             return self._keeping_takes(number, own, after)
 
-        return self.change(number, taken)
+        return self.change(number, taken, Message("parts of the book"))
 
     def rename(self, number: str, title: str) -> OpenScript:
         named = plain(title)
@@ -289,7 +288,13 @@ class ScriptStore:
 
     def deliver(self, number: str, work: Callable[[Delivery], Delivery]) -> OpenScript:
         """Change the reading settings."""
-        return self.change(number, lambda own: own.having(delivery=work(own.delivery)))
+        changed = Message("the reading settings")
+        return self.change(number, lambda own: own.having(delivery=work(own.delivery)), changed)
+
+    def forget_left_out(self, number: str) -> OpenScript:
+        """Drop the list of a book's parts that were left out."""
+        name = Message("the list of parts")
+        return self.change(number, lambda own: own.having(left_out=()), name)
 
     def delete(self, number: str) -> str:
         """Move a script to the trash; returns its title."""
@@ -300,6 +305,12 @@ class ScriptStore:
     def restore(self, number: str) -> OpenScript:
         self._projects.restore(number)
         return self.open(number)
+
+    def job_with(self, number: str, line: int, seed: int) -> Job:
+        """The job of a line, locked or not, with another seed; nothing is saved."""
+        own = self._load(number)
+        script = redo(unlock(own.script, line), line, seed)
+        return self._opened(number, own.having(script=script), False).job(line)
 
     # Retention.
 

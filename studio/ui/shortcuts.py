@@ -10,9 +10,24 @@ KEYS = {
     "Space": "Play or pause, when you are not typing",
     "?": "This sheet, when you are not typing",
     "Tab": "On to the next field or button",
+    "← →": "From tab to tab, on a voice map or a pad: move",
+}
+LINE_KEYS = {
+    "↑ ↓": "The line before or after",
+    "P, O": "Play the line, or from it on",
+    "R": "Regenerate it; what plays is not stopped",
+    "E": "Edit it; Enter saves and speaks, Shift + Enter begins a new row",
+    "Alt + Enter": "Split it at the cursor, while you edit it",
+    "J": "Join it with the next",
+    "L": "Lock its take, or unlock it",
 }
 WAITING = "The server does not answer. Waiting for it; what you typed is kept."
-_LINES = "".join(f"<dt><kbd>{key}</kbd></dt><dd>{both(what)}</dd>" for key, what in KEYS.items())
+
+
+def _listed(keys: dict[str, str]) -> str:
+    rows = (f"<dt><kbd>{key}</kbd></dt><dd>{both(what)}</dd>" for key, what in keys.items())
+    return f"<dl>{''.join(rows)}</dl>"
+
 
 HEAD = f"""
 <header class="timbre-head">
@@ -24,7 +39,9 @@ HEAD = f"""
 <p class="timbre-connection" role="alert" hidden>{both(WAITING)}</p>
 <dialog class="timbre-help" aria-label="Keyboard shortcuts">
   <h2>{both("Keyboard shortcuts")}</h2>
-  <dl>{_LINES}</dl>
+  {_listed(KEYS)}
+  <h2>{both("On a line of a script")}</h2>
+  {_listed(LINE_KEYS)}
   <form method="dialog"><button type="submit">{both("Close")}</button></form>
 </dialog>
 """

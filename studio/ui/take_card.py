@@ -17,6 +17,7 @@ from studio.takes.event_transport import beginning
 from studio.takes.take_store import WAVE_PARTS, Take, Wave
 from studio.ui.gradio_compat.scripts import on_load
 from studio.ui.i18n import both, tell
+from studio.ui.take_code import codes_of
 
 STOPPED: Final = "Stopped early"
 DROPPED: Final = "Not kept, as it was stopped."
@@ -125,7 +126,13 @@ def _buttons(take: Take, more: Iterable[tuple[str, str]]) -> str:
     star = "Remove star" if take.starred else "Star"
     named = [("again", "Regenerate"), ("same", "Regenerate, same seed"), *more, ("star", star)]
     pressed = "".join(_button(take, what, both(text)) for what, text in named)
-    return f'<div class="does">{pressed}{_button(take, "delete", both("Delete"))}</div>'
+    copied = "".join(_copy(text, both(name)) for name, text in codes_of(take).items())
+    return f'<div class="does">{pressed}{copied}{_button(take, "delete", both("Delete"))}</div>'
+
+
+def _copy(text: str, shown: str) -> str:
+    data = f'data-do="copy" data-text="{escape(text)}"'
+    return f'<button type="button" {data}>{shown}<i aria-hidden="true"> ✓</i></button>'
 
 
 def _gone(take: Take) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from engine import SAMPLE_RATE, RequestError
+from studio.scripts.books import LANGUAGES
 from studio.scripts.export.audio_files import AudioFormat, Tags
 from studio.scripts.export.captions import captions, chapter_list, srt_of, vtt_of
 from studio.scripts.export.export_files import export_file, export_lines
@@ -19,7 +20,7 @@ from studio.scripts.export.loudness import WANTED, loudness_gains
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.open_script import OpenScript
 from studio.scripts.projects import Project
-from studio.scripts.store import LANGUAGES, ScriptStore
+from studio.scripts.store import ScriptStore
 from studio.scripts.timeline import Timeline, build_timeline, check_whole
 
 Step: TypeAlias = Literal["loudness", "subtitles", "audio"]  # of an export, in this order

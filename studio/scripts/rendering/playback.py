@@ -19,12 +19,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from engine import InvalidText, RequestError, SpeechEngine, SpeechRequest, TimbreError
+from engine import InvalidText, Message, RequestError, SpeechEngine, SpeechRequest, TimbreError
 from studio.scripts import BatchSynthesis, Job, Progress, ScriptStream, Status, status_of
 from studio.scripts.edits import redo
 from studio.scripts.open_script import OpenScript
 from studio.scripts.rendering.batch_synthesis import LOST
+from studio.scripts.rendering.word_takes import redo_words
 from studio.scripts.store import ScriptStore
+from studio.scripts.words.line_words import line_words, word_at
+from studio.scripts.words.word_splice import Spliced
 from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About, Part
 from studio.takes.live_takes import LiveTakes
@@ -145,18 +148,22 @@ class ScriptPlayback:
 
     # Rendering and playback.
 
-    async def speak(self, number: str, aloud: bool, start: int | None = None) -> Payloads:
-        """Render what is not rendered, from line `start` on, and play it in order."""
+    async def speak(
+        self, number: str, aloud: bool, start: int | None = None, at: int | None = None
+    ) -> Payloads:
+        """Render what is not rendered, from line `start` on, and play it in order: from the word
+        at character `at` of that line, where it has sound."""
         try:
             opened = await asyncio.to_thread(self._ready, number)
             first = _first(opened, self.line_status(opened)) if start is None else start
             after = opened.script.lines[opened.script.place(first) :]
             wanted = None if start is None else {line.id for line in after}
+            skip = 0 if at is None else await asyncio.to_thread(_begins, opened, first, at)
         except TimbreError as error:
             yield refusal(error.message)
             return
         render = await self._render_of(opened, first, aloud, wanted)
-        stream = ScriptStream(render.batch, first, owner=False)
+        stream = ScriptStream(render.batch, first, owner=False, skip=skip)
         listener = Listener(stream, render, await asyncio.to_thread(self._said, opened))
         async with self._joined(number, render, aloud):
             if aloud:
@@ -167,9 +174,9 @@ class ScriptPlayback:
             while not await render.batch.ended(BEAT):
                 yield None  # not for each chunk: the page polls the lines
 
-    async def listen(self, number: str, line: int) -> Payloads:
-        """Play one line, rendered first where it has no audio."""
-        async for payload in self._line(number, lambda: self._heard_line(number, line)):
+    async def listen(self, number: str, line: int, aloud: bool = True) -> Payloads:
+        """Render one line where it has no audio, and play it if `aloud`."""
+        async for payload in self._line(number, lambda: self._heard_line(number, line), aloud):
             yield payload
 
     async def take(self, number: str, line: int, key: str) -> Payloads:
@@ -185,16 +192,36 @@ class ScriptPlayback:
         async for payload in self._line(number, kept):
             yield payload
 
-    async def redo(self, number: str, line: int) -> Payloads:
-        """Render a line once more with another seed, and play it."""
+    async def redo(self, number: str, line: int, aloud: bool = True) -> Payloads:
+        """Render a line once more with another seed, and play it if `aloud`."""
 
         def anew() -> Job:
             seed = random_seed()
             self._ready(number, line)
-            self._store.edit(number, lambda script: redo(script, line, seed))
+            place = self._store.look(number).script.place(line) + 1
+            name = Message("the take of line {place}", place=place)
+            self._store.edit(number, lambda script: redo(script, line, seed), name)
             return self._ready(number, line).job(line)
 
-        async for payload in self._line(number, anew):
+        async for payload in self._line(number, anew, aloud):
+            yield payload
+
+    async def redo_words(
+        self,
+        number: str,
+        line: int,
+        words: range,
+        tell: Callable[[Spliced], object],
+        aloud: bool = True,
+    ) -> Payloads:
+        """Take the words at characters `words` of a line from another take of it, and play the
+        line if `aloud`; `tell` is called with how they were joined."""
+        try:
+            tell(await redo_words(self._store, self._engine, number, line, words))
+        except TimbreError as error:
+            yield refusal(error.message)
+            return
+        async for payload in self.listen(number, line, aloud):
             yield payload
 
     async def audition(self, number: str, who: str) -> Payloads:
@@ -282,7 +309,7 @@ class ScriptPlayback:
         for render in self._renders.get(number, []):
             render.attended = time.monotonic()
 
-    async def _line(self, number: str, prepare: Callable[[], Job]) -> Payloads:
+    async def _line(self, number: str, prepare: Callable[[], Job], aloud: bool = True) -> Payloads:
         try:
             job = _sounding(await asyncio.to_thread(prepare))
         except TimbreError as error:
@@ -290,12 +317,17 @@ class ScriptPlayback:
             return
         opened = await asyncio.to_thread(self._store.look, number)
         assert opened.sounds is not None
-        render = Render(BatchSynthesis(self._engine, [job], opened.sounds), whole=False)
+        batch = BatchSynthesis(self._engine, [job], opened.sounds, listening=aloud)
+        render = Render(batch, whole=False)
         stream = ScriptStream(render.batch, owner=False)
         listener = Listener(stream, render, await asyncio.to_thread(self._said, opened))
-        async with self._joined(number, render):
-            async for payload in self._heard(number, listener):
-                yield payload
+        async with self._joined(number, render, aloud):
+            if aloud:
+                async for payload in self._heard(number, listener):
+                    yield payload
+                return
+            while not await batch.ended(BEAT):
+                yield None  # what plays in the page plays on
 
     def _said(self, opened: OpenScript) -> dict[int, Said]:
         """By line: the speaker with the voice, and the text."""
@@ -418,6 +450,15 @@ class ScriptPlayback:
     def _whole(self, number: str) -> Render | None:
         running = (render for render in self._renders.get(number, []) if render.whole)
         return next((render for render in running if not render.batch.over), None)
+
+
+def _begins(opened: OpenScript, line: int, at: int) -> int:
+    """The sample at which the word at a character of a line's text begins; 0 without sound."""
+    key = opened.take(line)
+    if not key or opened.sounds is None:
+        return 0
+    words = line_words(opened.script.line(line).text, opened.sounds.read(key))
+    return words[word_at(words, at)].begins if words else 0
 
 
 def _stop(render: Render) -> None:

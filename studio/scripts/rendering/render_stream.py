@@ -31,14 +31,16 @@ class ScriptStream:
         *,
         owner: bool = True,
         lead: float = LEAD,
+        skip: int = 0,
     ) -> None:
-        """`owner`: cancelling also stops the rendering."""
+        """`owner`: cancelling also stops the rendering. `skip`: samples of the first line."""
         self._batch = batch
         self._start = start
         self._seed = seed
         self._owner = owner
-        self._lead = lead
-        self.marks: list[tuple[int, int]] = []  # (first sample, line) of each line
+        self._lead, self._skip = lead, skip
+        # (sample where its sound begins, line); below 0 where that was skipped
+        self.marks: list[tuple[int, int]] = []
         self._stopped = False
         self.end: End | None = None
 
@@ -69,21 +71,24 @@ class ScriptStream:
 
     async def _sound(self) -> AsyncIterator[Pcm]:
         """Non-empty pieces, none much earlier than needed."""
-        first, samples = 0.0, 0
+        first, samples, skip = 0.0, 0, self._skip
         async for piece in self._batch.play(self._start):
             first = first or monotonic()
             while not self._stopped and samples / SAMPLE_RATE - (monotonic() - first) > self._lead:
                 await asyncio.sleep(BEAT)
             if self._stopped:
                 return
-            if len(piece.pcm):
+            if piece.line != self._start:
+                skip = 0
+            pcm, skip = piece.pcm[skip:], max(0, skip - len(piece.pcm))
+            if len(pcm):
                 self._mark(samples, piece.line)
-                yield piece.pcm
-                samples += len(piece.pcm)
+                yield pcm
+                samples += len(pcm)
 
     def _mark(self, samples: int, line: int) -> None:
         if not self.marks or self.marks[-1][1] != line:
-            self.marks.append((samples, line))
+            self.marks.append((samples if self.marks else samples - self._skip, line))
 
     def _end(self, samples: int) -> End:
         reason: Reason = "cancelled" if self._stopped else "finished"

@@ -6,7 +6,7 @@ import '../gradio_compat/accessible.js';
 import '../gradio_compat/voice_search.js';
 import './opening.js';
 import './shortcuts.js';
-import './use_voice.js';
+import './addresses.js';
 import './buttons.js';
 import './takes.js';
 import './pad/pad.js';

@@ -1,8 +1,18 @@
 // Takes as rows and cards: plays one in the page's player, tells Gradio what was pressed, and keeps
 // which rows are selected while the list is drawn again. Called by each list and card (studio/ui/take_card.py).
 
+import { copy } from './addresses.js';
 import { whenGone } from './lifetime.js';
 import { hear } from './player/player.js';
+
+const SHOWN = 2000; // ms
+const PAGE = '{page}'; // in texts that are copied: this page's address
+
+async function copied(button) {
+  await copy(button.dataset.text.replaceAll(PAGE, location.origin + location.pathname.replace(/\/$/, '')));
+  button.classList.add('copied');
+  setTimeout(() => button.classList.remove('copied'), SHOWN);
+}
 
 export function mount({ element: root, trigger }) {
   const chosen = new Set(); // ids of takes
@@ -39,6 +49,7 @@ export function mount({ element: root, trigger }) {
     if (!pressed) return;
     const told = { do: pressed.dataset.do, take: pressed.dataset.take ?? '' };
     if (told.do === 'hear') hear(pressed.dataset);
+    else if (told.do === 'copy') copied(pressed);
     else if (told.do === 'hello') trigger('hello', {});
     else if (told.do === 'again' || told.do === 'same') trigger('again', told);
     else if (told.do === 'all') trigger('all', { do: pressed.dataset.all, takes: [...chosen] });

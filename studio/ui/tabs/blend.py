@@ -57,10 +57,10 @@ def build(studio: Studio) -> None:
     there = tab.voices()
     with gr.Row():
         with gr.Column(scale=3, min_width=320), gr.Tabs():
-            with gr.Tab(word("Pad")):
+            with gr.Tab(word("Pad"), id="pad"):
                 gr.Markdown(word(HELP))
                 voices, pad, aloud = _pad(tab, there)
-            with gr.Tab(word("Map")) as map_tab:
+            with gr.Tab(word("Map"), id="map") as map_tab:
                 gr.Markdown(word(MAP_HELP))
                 map_ = voice_map(elem_id="blend-map")
         with gr.Column(scale=2, min_width=320):

@@ -12,11 +12,11 @@ from studio.ui.tabs import check, moods, takes, voices
 def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
     """Lay out the tab. `owner`: this browser's id."""
     with gr.Tabs():
-        with gr.Tab(word("Takes")):
+        with gr.Tab(word("Takes"), id="takes"):
             takes.build(studio, owner)
-        with gr.Tab(word("Voices")):
+        with gr.Tab(word("Voices"), id="voices"):
             voices.build(studio, owner)
-        with gr.Tab(word("Moods")):
+        with gr.Tab(word("Moods"), id="moods"):
             moods.build(studio)
-        with gr.Tab(word("Watermark check")):
+        with gr.Tab(word("Watermark check"), id="check"):
             check.build(studio)

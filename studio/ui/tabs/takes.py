@@ -100,6 +100,20 @@ class TakesTab:
             raise gr.Error(tell(error.message), print_exception=False) from error
         return *shown(self._studio, ids), changes + 1
 
+    def arrive(self, wanted: str, owner: str, changes: int) -> tuple[Update, ...]:
+        """Show the take that an address names; the request is cleared so that it can repeat."""
+        if not wanted:
+            return (gr.skip(),) * 7
+        takes = self._studio.takes
+        try:
+            take = takes.find(wanted)
+            if self._studio.guests and take.owner != owner:
+                raise RequestError("This take is not here.")
+        except RequestError as error:
+            gr.Warning(tell(error.message))
+            return *(gr.skip(),) * 6, ""
+        return *shown(self._studio, (take.id, "")), changes, ""
+
     def act_on_all(self, ids: Shown, changes: int, event: gr.EventData) -> tuple[Update, ...]:
         """Apply one action to all selected rows; missing takes are skipped."""
         takes, what = self._studio.takes, str(detail(event).get("do"))
@@ -145,6 +159,7 @@ class Found(NamedTuple):
     owner: gr.Textbox
     rows: gr.HTML
     more: gr.Button
+    wanted: gr.Textbox  # the take that an address names
     changes: gr.State  # every change of a take increments it, and the list follows
 
 
@@ -160,7 +175,8 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
     rows = gr.HTML(js_on_load=take_card.PRESSES, elem_classes="timbre-plain", padding=False)
     more = gr.Button(word("Show more"), visible=False)
     owner = owner or browser_id()
-    found = Found(words, which, gr.State(Page()), owner, rows, more, gr.State(0))
+    wanted = gr.Textbox("", elem_id="takes-wanted", elem_classes="timbre-unseen")
+    found = Found(words, which, gr.State(Page()), owner, rows, more, wanted, gr.State(0))
     _wire(studio, found, sides, player)
 
 
@@ -178,6 +194,9 @@ def _wire(studio: Studio, found: Found, sides: TakeCompare, player: gr.HTML) -> 
     on_show(tab.listed, listed, wanted, [*triggers, changes.change, back()])
     found.more.click(tab.more, [found.page, changes], [found.page, changes], **QUIET)
     acted = [*sides.outputs, changes]
+    found.wanted.change(
+        tab.arrive, [found.wanted, found.owner, changes], [*acted, found.wanted], **QUIET
+    )
     cards = [sides.left.card, sides.right.card]
     for card in (*cards, found.rows):
         card.act(tab.act, [sides.ids, changes], acted, **QUIET)

@@ -21,7 +21,7 @@ from studio.context import open_studio
 from studio.ui import i18n, take_card
 from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, build_shell
-from studio.ui.shortcuts import KEYS, WAITING
+from studio.ui.shortcuts import KEYS, LINE_KEYS, WAITING
 from studio.ui.tabs.design import DESCRIBED, REFERENCE
 from studio.ui.tabs.models import ABLE, FOREIGN, OFFER
 from studio.ui.tabs.speak_handlers import FILL, LETTERS, TOO_MANY
@@ -36,6 +36,7 @@ TOLD_LATER = (
     LETTERS,
     TOO_MANY,
     *KEYS.values(),
+    *LINE_KEYS.values(),
     WAITING,
     *ABLE.values(),
     *NONE.values(),

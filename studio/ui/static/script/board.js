@@ -1,18 +1,22 @@
 // The lines and the cast of a script. The server sends pieces of HTML by key; only what has changed
 // in them is changed in the page, and nothing where somebody is writing. What is pressed is told.
 
+import { opened, scriptHere } from '../addresses.js';
 import { lifeOf } from '../lifetime.js';
 import { players } from '../player/player.js';
 import { Sound } from '../player/sound.js';
 import { addStyle } from '../style.js';
+import { keepOneStop, keyOnLine } from './line_keys.js';
 import { showMood, takeMood } from './line_mood.js';
+import { cutAt, pauseOf, withPause } from './line_pause.js';
 import { elementOf, patch } from './patch.js';
+import { Reading } from './reading.js';
 
 const KEPT = 'timbre-script'; // where the browser remembers which script it had open
 const MINE = 'timbre-scripts';
 const DRAFT = 'timbre-script-draft';
 const ALOUD = 'timbre-script-aloud'; // whether what is rendered is played, as it was ticked last
-const FOLLOW = 200; // ms between looks at what is heard
+const FOLLOW = 120; // ms between looks at what is heard
 const TYPED = 250; // ms after the last letter of a search
 const EDGE = 60; // px from the window's edge where a dragged line scrolls it
 
@@ -40,7 +44,7 @@ function isSeen(node) {
 }
 
 class Board {
-  // tell: { act(detail), play(detail) }
+  // tell: { act(detail), play(detail), words(line) }
   constructor(root, tell) {
     this.root = root;
     this.tell = tell;
@@ -50,8 +54,12 @@ class Board {
     this.comparing = new Set(); // lines whose takes are shown
     this.drag = null; // { article, target, below } while a line is dragged
     this.search = 0; // timer
+    this.reading = new Reading(root, (line) => tell.words({ number: this.value.number, line }));
+    this.saying = null; // the line that is spoken once its form is saved
     root.addEventListener('pointerdown', ({ target }) => (this.held = target));
     const life = lifeOf(root);
+    document.addEventListener('selectionchange', () => this.selected(), { signal: life });
+    root.addEventListener('mousedown', (event) => event.target.closest('[data-play=words]') && event.preventDefault());
     for (const over of ['pointerup', 'pointercancel']) {
       window.addEventListener(over, () => this.letGo(), { signal: life });
     }
@@ -81,6 +89,7 @@ class Board {
     this.closeSaved();
     const { number, items } = value;
     if (items.length) this.remember(number);
+    if (items.length && this.root.classList.contains('lines')) opened(number);
     const wanted = new Set(items.map(([key]) => key));
     for (const [key, { node }] of this.pieces) {
       if (wanted.has(key)) continue;
@@ -88,6 +97,7 @@ class Board {
       this.pieces.delete(key);
     }
     items.forEach(([key, html], place) => this.put(key, html, place));
+    keepOneStop(this.root);
     const gone = selector && !this.root.contains(document.activeElement); // a moved node loses it
     if (gone) this.root.querySelector(`article[data-line="${line}"] ${selector}`)?.focus();
     this.follow();
@@ -127,8 +137,9 @@ class Board {
 
   // The script that this tab had open, and all that its browser has had: the latest come last.
   last() {
-    const [number, mine] = [recall(KEPT), localStorage.getItem(MINE)].map((each) => each ?? '');
-    return { number, mine, draft: JSON.parse(recall(DRAFT) ?? 'null'), aloud: recall(ALOUD) !== 'false' };
+    const [kept, mine] = [recall(KEPT), localStorage.getItem(MINE)].map((each) => each ?? '');
+    const draft = JSON.parse(recall(DRAFT) ?? 'null');
+    return { number: scriptHere() || kept, mine, draft, aloud: recall(ALOUD) !== 'false' };
   }
 
   // What is typed is kept until it was read, so that a reload does not lose it.
@@ -145,6 +156,8 @@ class Board {
   forgetRead() {
     const typed = field('text') !== field('seen');
     if (this.wasTyped && !typed) keep(DRAFT, 'null');
+    const folded = Boolean(this.value.number) && !typed; // the lines say it all
+    document.querySelector('#script-text')?.classList.toggle('timbre-folded', folded);
     this.wasTyped = typed;
   }
 
@@ -163,7 +176,7 @@ class Board {
   follow() {
     const now = players.map((each) => each.now).find((each) => this.marks(each));
     const played = now?.report?.played ?? -1;
-    const line = this.marks(now)?.filter(([sample]) => sample <= played).at(-1)?.[1];
+    const [begins, line] = this.marks(now)?.filter(([sample]) => sample <= played).at(-1) ?? [];
     const before = this.root.querySelector('article.heard');
     let shown = line === undefined;
     for (const node of this.root.querySelectorAll('article')) {
@@ -171,7 +184,10 @@ class Board {
       node.classList.toggle('heard', heard);
       shown ||= heard;
     }
-    this.keepInView(before, this.root.querySelector('article.heard'));
+    const heard = this.root.querySelector('article.heard');
+    if (heard) this.reading.mark(heard, played - begins);
+    else if (this.reading.shown) this.reading.clear();
+    this.keepInView(before, heard);
     const find = this.root.querySelector('[data-act=find]');
     if (find) Object.assign(find, { hidden: shown }).dataset.line = line ?? '';
   }
@@ -211,10 +227,12 @@ class Board {
 
   // ---- from the person
 
-  click({ target }) {
+  click(event) {
+    const { target } = event;
     const button = target.closest('button');
-    if (!button) return;
+    if (!button) return this.pressWord(event);
     if ('edit' in button.dataset) this.open(button.closest('article'));
+    if ('cut' in button.dataset) this.cut(button.form);
     if ('takes' in button.dataset) this.toggleTakes(button.closest('article'));
     if (button.dataset.act === 'find') this.forgetView();
     if (button.dataset.act) this.tell.act({ do: button.dataset.act, ...this.about(button) });
@@ -222,12 +240,32 @@ class Board {
   }
 
   play(button) {
+    const what = { do: button.dataset.play, ...this.about(button) };
+    if (what.do === 'words') Object.assign(what, this.reading.selected());
+    this.speak(what);
+  }
+
+  // What plays is not stopped by what is made anew.
+  speak(what) {
     Sound.wake(); // a browser starts its sound inside a press only
-    this.tell.play({ do: button.dataset.play, ...this.about(button) });
+    const quiet = ['redo', 'words', 'saved'].includes(what.do) && players.some(({ active }) => active);
+    const wanted = what.do === 'saved' ? 'listen' : what.do;
+    this.tell.play({ ...what, do: wanted, aloud: !quiet });
+  }
+
+  pressWord(event) {
+    const word = this.reading.pressed(event);
+    if (word) this.speak({ do: 'word', ...word });
+  }
+
+  selected() {
+    const again = this.root.querySelector('[data-play=words]');
+    if (again) again.hidden = !this.reading.selected();
   }
 
   change({ target }) {
     if (['mood', 'strength'].includes(target.name)) takeMood(target.form);
+    if (target.name === 'pause') target.form.text.value = withPause(target.form.text.value, target.value);
     if (!target.dataset.act) return;
     this.tell.act({ do: target.dataset.act, value: target.value, ...this.about(target) });
   }
@@ -239,7 +277,7 @@ class Board {
   }
 
   searched({ target }) {
-    if (target.name === 'text') showMood(target.form);
+    if (target.name === 'text') this.showFields(target.form);
     if (!('search' in target.dataset)) return;
     clearTimeout(this.search);
     const told = { do: target.dataset.search, value: target.value };
@@ -312,8 +350,23 @@ class Board {
     const form = article.querySelector('form');
     form.hidden = false;
     article.classList.add('open');
-    showMood(form);
+    this.showFields(form);
     form.text.focus();
+  }
+
+  // Those that stand in the text as tags.
+  showFields(form) {
+    showMood(form);
+    form.pause.value = pauseOf(form.text.value);
+  }
+
+  // At the cursor, by a pause there.
+  cut(form) {
+    const text = cutAt(form.text.value, form.text.selectionStart);
+    if (text === null) return form.text.focus();
+    form.text.value = text;
+    this.saying = null;
+    form.requestSubmit();
   }
 
   close(form) {
@@ -332,35 +385,53 @@ class Board {
   closeSaved() {
     for (const form of this.root.querySelectorAll('form[data-sent]')) {
       if (!this.value.answered.includes(form.dataset.sent)) continue;
+      const { line } = this.about(form);
       const focused = form.contains(document.activeElement);
       this.hide(form);
       if (focused) form.closest('article').querySelector('[data-edit]')?.focus();
-      const { drawn } = this.pieces.get(`line-${this.about(form).line}`);
+      const { drawn } = this.pieces.get(`line-${line}`);
       form.replaceWith(drawn.querySelector('form').cloneNode(true)); // without what was written in it
+      this.sayIf(line);
     }
+  }
+
+  sayIf(line) {
+    if (line !== this.saying) return;
+    this.saying = null;
+    this.speak({ do: 'saved', line });
   }
 
   submit(event) {
     event.preventDefault();
     const form = event.target;
-    const [text, who] = [form.text.value, form.who.value];
-    const same = text === form.text.defaultValue && form.who.selectedOptions[0].defaultSelected;
-    if (same) return this.close(form);
+    const [text, who, direction] = [form.text.value, form.who.value, form.direction?.value];
+    const kept = text === form.text.defaultValue && direction === form.direction?.defaultValue;
+    const { line } = this.about(form);
+    if (event.submitter) this.saying = null; // its button saves, the Enter key speaks too
+    if (kept && form.who.selectedOptions[0].defaultSelected) {
+      this.sayIf(line);
+      return this.close(form);
+    }
     form.dataset.sent = newId();
-    const sent = { do: 'edit', press: form.dataset.sent, text, who, was: form.text.defaultValue };
+    const sent = { do: 'edit', press: form.dataset.sent, text, who, direction, was: form.text.defaultValue };
     this.tell.act({ ...this.about(form), ...sent });
   }
 
   key(event) {
     if ('grip' in event.target.dataset) return this.keyOnGrip(event);
+    keyOnLine(event);
     const form = event.target.closest('form');
     if (!form || event.isComposing) return;
     if (event.key === 'Escape') {
       event.stopPropagation();
       form.reset();
-    } else if (event.key === 'Enter' && event.target.name === 'text' && !event.shiftKey) {
+    } else if (event.key === 'Enter' && ['text', 'direction'].includes(event.target.name) && !event.shiftKey) {
+      if (event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       event.stopPropagation();
+      if (event.altKey) return this.cut(form);
+      this.saying = this.about(form).line;
+      Sound.wake();
       form.requestSubmit();
     }
   }
@@ -377,12 +448,13 @@ class Board {
 
 // Called by the component of Gradio when it appears (studio/ui/tabs/script/tab.py). The board of lines
 // also keeps what is typed, and tells when the page is looked at again.
-export function mount({ element, trigger, props, watch }, { lines }) {
+export function mount({ element, trigger, props, server, watch }, { lines }) {
   addStyle(new URL('./script.css', import.meta.url));
   const root = element.querySelector('.timbre-board');
   const board = new Board(root, {
     act: (detail) => trigger('act', detail),
     play: (detail) => trigger('play', detail),
+    words: (asked) => server.words(asked),
   });
   board.show(props.value);
   watch('value', () => board.show(props.value));
@@ -392,5 +464,7 @@ export function mount({ element, trigger, props, watch }, { lines }) {
   document.addEventListener('change', ({ target }) => board.ticked(target), { signal });
   const back = () => document.hidden || trigger('back', {});
   document.addEventListener('visibilitychange', back, { signal });
+  const named = (/** @type {any} */ { detail }) => trigger('arrive', { ...board.last(), number: detail });
+  document.addEventListener('timbre-open-script', named, { signal });
   if (!props.value.items.length) trigger('arrive', board.last());
 }

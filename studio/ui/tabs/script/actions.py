@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from engine import InvalidText
+from engine import InvalidText, Message
 from studio.scripts import Line, Passage, Script, edits
 from studio.scripts.open_script import OpenScript
 from studio.scripts.rendering.playback import ScriptPlayback
@@ -19,6 +19,17 @@ from studio.ui.tabs.script.view import PAGE, View
 Press: TypeAlias = dict[str, Any]  # the detail that static/script/board.js sends
 LOOKING = ("turn", "show", "find", "stop", "dismiss", "search", "voices")  # no line is changed
 NEW_LINE = "Write here what is said."
+NAMES = {  # of changes of a line, as Undo names them
+    "lock": "the lock of line {place}",
+    "unlock": "the lock of line {place}",
+    "remove": "the deletion of line {place}",
+    "add": "the new line",
+    "up": "the move of line {place}",
+    "down": "the move of line {place}",
+    "move": "the move of line {place}",
+    "edit": "the text of line {place}",
+    "join": "the join of line {place}",
+}
 
 
 class ScriptActions:
@@ -57,7 +68,7 @@ class ScriptActions:
             places = places_of(opened.project.left_out, str(press.get("part") or ""))
             return self._store.take_in(number, places), view
         if action == "forget-parts":
-            return self._store.change(number, lambda own: own.having(left_out=())), view
+            return self._store.forget_left_out(number), view
         if action == "cast":
             who, voice = str(press.get("who") or ""), str(press.get("value") or "")
             return self._store.recast(number, who, voice), view
@@ -77,13 +88,23 @@ class ScriptActions:
             "up": lambda script: edits.move(script, line, script.place(line) - 1),
             "down": lambda script: edits.move(script, line, script.place(line) + 1),
             "move": lambda script: _moved(script, line, press),
-            "edit": lambda script: edits.edit(edits.say_as(script, line, who), line, text, reading),
+            "edit": lambda script: edits.edit(
+                _said_by(script, line, who, press.get("direction")), line, text, reading
+            ),
+            "join": lambda script: edits.join(script, line),
         }
         if action == "edit":
             _check_same(opened.script.line(line), press.get("was"))
         if action not in works:
             raise InvalidText("The page is older than the studio. Reload it.")
-        return self._store.edit(opened.number, works[action])
+        name = Message(NAMES[action], place=opened.script.place(line) + 1)
+        return self._store.edit(opened.number, works[action], name)
+
+
+def _said_by(script: Script, line: int, who: str, direction: object) -> Script:
+    """With the speaker and, where there is one, the direction of a form."""
+    script = edits.say_as(script, line, who)
+    return edits.direct(script, line, direction) if isinstance(direction, str) else script
 
 
 def _without(script: Script, line: int) -> Script:

@@ -31,6 +31,7 @@ from studio.ui.tabs.script.actions import LOOKING, Press, ScriptActions
 from studio.ui.tabs.script.lines import lines_of
 from studio.ui.tabs.script.options import ReadingFields, delivery_of, values_of
 from studio.ui.tabs.script.view import Board, View
+from studio.ui.tabs.script.words import characters, tell_joined
 from studio.ui.tabs.voice_form import Update
 
 # Not queued: for events that must never be refused.
@@ -264,13 +265,21 @@ class ScriptTab:
         if press.get("do") == "voice":
             return self.playback.audition(number, str(press.get("who") or ""))
         line = press["line"] if isinstance(press.get("line"), int) else -1  # no line has this id
+        aloud = press.get("aloud") is not False  # else what plays is not stopped
         if press.get("do") == "onward":
             return self.playback.speak(number, True, line)
+        if press.get("do") == "word":
+            return self.playback.speak(
+                number, True, line, characters(self.store, number, press).start
+            )
         if press.get("do") == "redo":
-            return self.playback.redo(number, line)
+            return self.playback.redo(number, line, aloud)
+        if press.get("do") == "words":
+            words = characters(self.store, number, press)
+            return self.playback.redo_words(number, line, words, tell_joined, aloud)
         if press.get("do") == "take":
             return self.playback.take(number, line, str(press.get("take")))
-        return self.playback.listen(number, line)
+        return self.playback.listen(number, line, aloud)
 
     def _read(self, number: str, text: str, seen: str) -> OpenScript:
         if number and text == seen:
@@ -338,7 +347,7 @@ class ScriptTab:
             view,
             self.playback.line_status(opened),
             self.playback.progress(number),
-            self.store.can_undo(number),
+            self.store.undone_next(number),
             self.playback.heard(number),
             self.playback.interrupted(opened),
             [press for changed, press in tuple(self._answered) if changed == number],

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from engine import SAMPLE_RATE, InvalidAudio, Pcm
+from engine import SAMPLE_RATE, InvalidAudio, Message, Pcm
 from studio.scripts import Job, Line, LineAudio, Progress, Status
 from studio.scripts.open_script import OpenScript
 from studio.scripts.text.cues import cues_of
@@ -26,7 +26,7 @@ def lines_of(
     view: View,
     standing: Callable[[Job], tuple[Status, str]],
     progress: Progress | None,
-    can_undo: bool,
+    undo: Message | None,
     heard: dict[str, list[tuple[int, int]]],
     interrupted: bool,
     answered: list[str],
@@ -46,7 +46,7 @@ def lines_of(
     speakers = opened.script.speakers
     rows = [board.row(_row(opened, place, *stands[place]), speakers) for place in shown]
     spoken = sum(status in ("done", "locked") for status, _ in stands)
-    summary = Summary(len(stands), spoken, _seconds(opened), progress, can_undo)
+    summary = Summary(len(stands), spoken, _seconds(opened), progress, undo)
     found = [board.matches(len(places))] if view.words else []
     cut = [board.interrupted()] if interrupted and spoken < len(stands) else []
     told = book_items(opened.project.book, bool(opened.cover), opened.project.left_out)

@@ -6,6 +6,8 @@ one response, so that text, voices and lines never disagree.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -22,9 +24,9 @@ from studio.imports.project_uploads import (
     TOO_SLOW,
     ProjectUploads,
 )
-from studio.scripts.store import PROJECT_SUFFIX
+from studio.scripts.store import PROJECT_SUFFIX, ScriptStore
 from studio.takes import downloads
-from studio.ui.gradio_compat.scripts import on_load
+from studio.ui.gradio_compat.scripts import on_event, on_load
 from studio.ui.i18n import both, word
 from studio.ui.live_player import live_player, plays, translated
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
@@ -32,6 +34,7 @@ from studio.ui.tabs.script.exports import export_section
 from studio.ui.tabs.script.handlers import BARE, TICK, ScriptTab
 from studio.ui.tabs.script.options import ReadingFields, reading_fields
 from studio.ui.tabs.script.view import Board, View
+from studio.ui.tabs.script.words import words_shown
 from studio.ui.tabs.voice_form import QUIET, on_show
 
 HINT = (
@@ -129,6 +132,8 @@ def _script_form(tab: ScriptTab, uploads: ProjectUploads | None) -> ScriptForm:
         title = gr.Textbox("", label=word("Name"), max_lines=1, scale=3, min_width=160)
         new = gr.Button(word("New"), size="sm", scale=0, min_width=80)
         delete = gr.Button(word("Delete"), size="sm", scale=0, min_width=80)
+        copy = gr.Button(word("Copy link"), size="sm", scale=0, min_width=80)
+    copy.click(None, js=on_event("static/addresses.js", "copyHere"), **BARE)
     back = gr.Button(word("Restore"), visible=False, size="sm")
     with gr.Group():
         text = gr.Textbox(
@@ -177,7 +182,18 @@ def _speech_area(studio: Studio) -> SpeechArea:
             elem_classes="timbre-aloud",
         )
     player = live_player(studio.live, elem_id="script-player")
-    return SpeechArea(cast, speak, aloud, player, _board("lines", elem_id="script-lines"))
+    lines = _board("lines", elem_id="script-lines", server_functions=[_words(studio.scripts)])
+    return SpeechArea(cast, speak, aloud, player, lines)
+
+
+def _words(store: ScriptStore) -> Callable[[dict[str, Any]], Any]:
+    """When the words of a line are heard; asked by the page for the line that plays."""
+
+    async def words(asked: dict[str, Any]) -> list[tuple[int, int, int, int]]:
+        number = str(asked.get("number"))
+        return await asyncio.to_thread(words_shown, store, number, asked.get("line"))
+
+    return words
 
 
 def _board(kind: str, **kwargs: Any) -> gr.HTML:

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, TypedDict, get_args
 from engine import MAX_STRENGTH, Message
 from studio.scripts import Line, Progress, Status
 from studio.scripts.edits import shown
+from studio.scripts.model import LONGEST_DIRECTION, MAX_PAUSE
 from studio.ui.i18n import both, tell
 
 Item: TypeAlias = tuple[str, str]  # key, HTML
@@ -102,7 +103,7 @@ class Summary:
     spoken: int
     seconds: float
     progress: Progress | None
-    can_undo: bool
+    undo: Message | None  # what Undo takes back
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def row(row: Row, speakers: Sequence[str]) -> Item:
     if row.dropped:
         error += f'<em class="note">⚠️ {_left_out(row.dropped)}</em>'
     html = (
-        f'<article class="line {"title" if titled else ""}" data-line="{number}"'
+        f'<article class="line {"title" if titled else ""}" data-line="{number}" tabindex="-1"'
         f' data-status="{row.status}" aria-label="{_told_of("Line {place}", row)}">{heading}'
         f"{'' if titled else _grip(row)}"
         f"{_button('play', 'listen', _told_of('Listen to line {place}', row), 'listen')}"
@@ -163,14 +164,17 @@ def row(row: Row, speakers: Sequence[str]) -> Item:
 def bar(view: View, summary: Summary) -> Item:
     """Counts, progress and the filter."""
     options = "".join(_option(key, tell(label), key == view.show) for key, label in SHOWS.items())
-    undo = (
-        '<button type="button" data-act="undo">' + both("Undo") + "</button>"
-        if summary.can_undo
-        else ""
-    )
+    undo = _undo(summary.undo) if summary.undo else ""
     pick = f'<select data-act="show" aria-label="{_attribute("Filter lines")}">{options}</select>'
     find = f'<button type="button" data-act="find" hidden>{both("Show the playing line")}</button>'
-    return "bar", f'<div class="bar">{_told(summary)}<nav>{find}{undo}{pick}</nav></div>'
+    anew = both("Regenerate the selected words")
+    again = f'<button type="button" data-play="words" hidden>{anew}</button>'
+    return "bar", f'<div class="bar">{_told(summary)}<nav>{again}{find}{undo}{pick}</nav></div>'
+
+
+def _undo(change: Message) -> str:
+    text = tell(Message("Undo: {change}", change=change))
+    return f'<button type="button" data-act="undo">{escape(text)}</button>'
 
 
 def interrupted() -> Item:
@@ -412,12 +416,23 @@ def _form(row: Row, speakers: Sequence[str]) -> str:
         _option(who, who or tell("Narrator"), who == row.line.speaker)
         for who in dict.fromkeys([*speakers, row.line.speaker])
     )
+    direction = (
+        f'<input name="direction" maxlength="{LONGEST_DIRECTION}" '
+        f'value="{escape(row.line.direction)}" placeholder="{_attribute("Direction: softly")}"'
+        f' aria-label="{_attribute("Direction")}">'
+        if row.line.speaker
+        else ""
+    )
     return (
         f'<form hidden><textarea name="text" rows="3" aria-label="{_attribute("What is said")}">'
         f"{escape(shown(row.line))}</textarea><div>"
         f'<select name="who" aria-label="{_attribute("Speaker")}">{options}</select>{_mood(row)}'
+        f'{direction}<label class="pause">{both("Pause after (s)")} <input name="pause"'
+        f' type="number" min="0" max="{MAX_PAUSE:.0f}" step="0.1" placeholder="–"></label>'
         f'<button type="submit" class="save">{both("Save")}</button>'
         f'<button type="reset">{both("Cancel")}</button><i></i>'
+        f'<button type="button" data-cut>{both("Split at the cursor")}</button>'
+        f'<button type="button" data-act="join">{both("Join with the next")}</button>'
         f'<button type="button" data-act="up">{both("Move up")}</button>'
         f'<button type="button" data-act="down">{both("Move down")}</button>'
         f'<button type="button" data-act="add">{both("Add a line below")}</button>'

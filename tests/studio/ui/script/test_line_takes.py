@@ -104,7 +104,7 @@ def test_a_slower_script_finds_its_takes(tab, number):
     line = tab.store.open(number).script.lines[1].id
     regenerate(tab, number, line)
     first, _second = keys(tab, number, line)
-    tab.store.change(number, lambda own: own.having(delivery=own.delivery.having(speed=0.8)))
+    tab.store.deliver(number, lambda own: own.having(speed=0.8))
     act(tab, number, do="pick", line=line, take=first)
     assert tab.store.open(number).job(line).natural == first
     spoken(tab, number, aloud=False)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import UnknownVoice
+from engine import Message, UnknownVoice
 from studio.scripts import Delivery, text_of
 from studio.scripts.export.script_files import save_project
 from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
@@ -119,7 +119,8 @@ def test_a_late_press_does_not_bring_an_old_text_back(tab, number):
 def test_a_voice_that_is_not_there_is_refused_by_name(tab, number, studio):
     with pytest.warns(UserWarning, match="nobody"):
         act(tab, number, do="cast", who="Anna", value="nobody")
-    tab.store.change(number, lambda own: own.having(casting=own.casting.with_voice("Anna", "gone")))
+    gone = lambda own: own.having(casting=own.casting.with_voice("Anna", "gone"))  # noqa: E731
+    tab.store.change(number, gone, Message("the voice"))
     assert statuses(tab, number) == ["waiting"] * LINES  # shown all the same
     [payload] = told(tab.playback.speak(number, True))
     assert payload["ended"]["reason"] == "refused"
@@ -133,6 +134,8 @@ def test_a_voice_that_is_not_there_is_refused_by_name(tab, number, studio):
     [
         ({"do": "lock", "line": 1}, "Speak this line first"),
         ({"do": "undo"}, "nothing to undo"),
+        ({"do": "join", "line": 1}, "one speaker"),
+        ({"do": "join", "line": 5}, "no line after"),
         ({"do": "edit", "line": 99, "text": "x", "who": ""}, "no line 99"),
         ({"do": "edit", "line": 1, "text": "", "who": ""}, "needs text"),
         ({"do": "edit", "line": "1"}, "Reload"),
@@ -222,7 +225,7 @@ def test_whatever_is_done_can_be_taken_back(tmp_path_factory, asked):
             opened = tab.store.open(number)
             ids = [own.id for own in opened.script.lines]
             assert len(set(ids)) == len(ids) == len(opened.jobs)
-        while tab.store.can_undo(number):
+        while tab.store.undone_next(number):
             act(tab, number, do="undo")
         last = tab.store.open(number).project
         script = last.script.having(issued=first.script.issued)  # the only thing that stays

@@ -1,0 +1,110 @@
+// Where the page is, as the address that stands in the browser: a tab (#script), a script (#script=NUMBER),
+// a take (#take=ID), a voice under Speak (#use-voice=KEY). Back and a link go there.
+
+const OUTER = { takes: 'library', voices: 'library', moods: 'library', check: 'library', pad: 'blend', map: 'blend' };
+const FIRST = 'speak';
+const root = document.documentElement;
+let script = ''; // the number of the open script
+let going = false; // by an address: what is shown on the way is no place of its own
+
+const here = () => decodeURIComponent(location.hash.slice(1));
+const isSelected = (tab) => tab.getAttribute('aria-selected') === 'true' && tab.checkVisibility();
+const tabs = (name = '') => [...document.querySelectorAll(`[role=tab][data-tab-id${name && `="${name}"`}]`)];
+
+// The innermost tab that is open, with what it shows.
+function place() {
+  const open = tabs().filter(isSelected).map(({ dataset }) => dataset.tabId);
+  const name = open.find((each) => open.includes(OUTER[each])) ?? open[0] ?? FIRST;
+  return name === 'script' && script ? `script=${script}` : name;
+}
+
+function note(how = 'pushState') {
+  if (going || root.classList.contains('timbre-opening') || place() === (here() || FIRST)) return;
+  history[how](null, '', place() === FIRST ? location.pathname + location.search : `#${place()}`);
+}
+
+function choose(name) {
+  if (OUTER[name]) choose(OUTER[name]);
+  const found = tabs(name);
+  const tab = found.find((each) => each.checkVisibility()) ?? found[0];
+  if (tab && !isSelected(tab)) tab.click();
+}
+
+function tell(field, value) {
+  const input = document.querySelector(`#${field} :is(textarea, input)`);
+  if (!input) return;
+  input.value = value;
+  input.dispatchEvent(new Event('input', { bubbles: true }));
+}
+
+const WHOLE = {
+  script: (number) => {
+    choose('script');
+    if (number !== script) document.dispatchEvent(new CustomEvent('timbre-open-script', { detail: number }));
+  },
+  take: (id) => {
+    choose('takes');
+    tell('takes-wanted', id);
+  },
+  'use-voice': (key) => {
+    tell('speak-wanted', key);
+    choose('speak');
+  },
+};
+
+function go(address) {
+  const [, name, value] = /^([\w-]*)=?(.*)$/s.exec(address) ?? [];
+  going = true;
+  if (value && WHOLE[name]) WHOLE[name](value);
+  else choose(name || FIRST);
+  setTimeout(() => (going = false), 300); // tabs and scripts are drawn meanwhile
+}
+
+// The script that an address names.
+export function scriptHere() {
+  return /^script=([\w-]+)$/.exec(here())?.[1] ?? '';
+}
+
+// Another script is open.
+export function opened(number) {
+  const first = !script;
+  script = number;
+  note(first ? 'replaceState' : 'pushState');
+}
+
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = Object.assign(document.createElement('textarea'), { value: text }); // a page without HTTPS
+    document.body.append(field);
+    field.select();
+    document.execCommand('copy');
+    field.remove();
+  }
+}
+
+// Called by buttons of Gradio.
+export async function copyHere() {
+  await copy(location.href);
+  return [];
+}
+
+document.addEventListener('click', (event) => {
+  const link = event.target.closest?.('a[href*="#use-voice="]');
+  if (!link) {
+    if (event.target.closest?.('[role=tab], .overflow-dropdown button')) requestAnimationFrame(() => note());
+    return;
+  }
+  event.preventDefault();
+  event.stopPropagation();
+  go(decodeURIComponent(link.getAttribute('href').split('#')[1]));
+}, true);
+window.addEventListener('popstate', () => go(here()));
+
+const arrived = new MutationObserver(() => {
+  if (root.classList.contains('timbre-opening')) return;
+  arrived.disconnect();
+  if (here()) go(here());
+});
+arrived.observe(root, { attributeFilter: ['class'] });

@@ -1,0 +1,100 @@
+"""A script edited as a page does: fields of a line, joined lines, words, what Undo takes back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine import Message
+from studio.ui.tabs.script.words import words_shown
+from tests.support.script_tab_makers import act, event, html, page, spoken, statuses
+from tests.support.tab_makers import heard, told
+
+EMOJI = "😀 Where have you been?"  # a face is two units for a page
+
+
+def lines(tab, number):
+    return tab.store.open(number).script.lines
+
+
+@pytest.mark.parametrize(
+    ("press", "named"),
+    [
+        ({"do": "cast", "who": "Anna", "value": "ryan"}, "Undo: the voice of Anna"),
+        ({"do": "edit", "line": 1, "text": "Oh?", "who": "Anna"}, "Undo: the text of line 2"),
+        ({"do": "remove", "line": 2}, "Undo: the deletion of line 3"),
+    ],
+)
+def test_undo_names_what_it_takes_back(tab, number, press, named):
+    assert "Undo" not in html(page(tab, number).lines)
+    assert named in html(act(tab, number, **press).lines)
+    assert "Undo" not in html(act(tab, number, do="undo").lines)
+
+
+def test_a_form_changes_speaker_direction_and_text_and_a_pause_splits_a_line(tab, number):
+    told_ = {"text": "Where [pause 0.3s] have you been?", "who": "Ben", "direction": "softly"}
+    act(tab, number, do="edit", line=1, **told_)
+    found = [each for each in lines(tab, number) if each.direction == "softly"]
+    assert [(each.text, each.speaker, each.pause) for each in found] == [
+        ("Where", "Ben", 0.3),
+        ("have you been?", "Ben", None),
+    ]
+    assert found[0].id == 1
+    assert 'name="direction"' in html(page(tab, number).lines)
+    shown = act(tab, number, do="join", line=1)
+    [joined] = [each for each in lines(tab, number) if each.direction == "softly"]
+    assert (joined.id, joined.text, joined.pause) == (1, "Where have you been?", None)
+    assert "Undo: the join of line 2" in html(shown.lines)
+
+
+def test_what_is_made_anew_quietly_leaves_the_player_alone(tab, number):
+    spoken(tab, number, aloud=False)
+    before = tab.store.open(number).job(1).key
+    pressed = event(do="redo", line=1, aloud=False)
+    payloads = told(tab.play(number, pressed))
+    assert not [each for each in payloads if "id" in each]
+    assert tab.store.open(number).job(1).key != before
+    assert set(statuses(tab, number)) == {"done"}
+
+
+def test_a_page_is_told_when_each_word_is_heard_and_plays_from_one_on(tab, number):
+    act(tab, number, do="edit", line=1, text=EMOJI, who="Anna")
+    assert words_shown(tab.store, number, 1) == []
+    spoken(tab, number, aloud=False)
+    words = words_shown(tab.store, number, 1)
+    units = EMOJI.encode("utf-16-le")
+    texts = [units[2 * first : 2 * stop].decode("utf-16-le") for first, stop, _, _ in words]
+    assert texts == ["Where", "have", "you", "been?"]
+    at, begins = words[2][0], words[2][2]
+    payloads = told(tab.play(number, event(do="word", line=1, at=at, to=at)))
+    opened = tab.store.open(number)
+    own = opened.sounds.read(opened.job(1).key)
+    start = heard([each for each in payloads if "id" in each])
+    assert start[: 2 * len(own) - 2 * begins] == own[begins:].tobytes()
+    [marks] = [each for each in tab.playback.heard(number).values() if each]
+    assert marks[0] == (-begins, 1)
+    for wrong in (None, "1", 99):
+        assert words_shown(tab.store, number, wrong) == []
+
+
+def test_selected_words_are_made_anew_and_the_take_before_is_kept(tab, number, monkeypatch):
+    spoken(tab, number, aloud=False)
+    opened = tab.store.open(number)
+    before, text = opened.job(1).key, opened.script.line(1).text
+    first = text.index("have")
+    said = []
+    monkeypatch.setattr("studio.ui.tabs.script.words.gr.Info", said.append)
+    pressed = event(do="words", line=1, at=first, to=first + 4)
+    payloads = told(tab.play(number, pressed))
+    assert "have" in said[0]
+    opened = tab.store.open(number)
+    after = opened.script.line(1).kept
+    assert after
+    assert after != before
+    sound = opened.sounds.read(after)
+    assert heard([each for each in payloads if "id" in each]) == sound.tobytes()
+    assert not np.array_equal(sound, opened.sounds.read(before))
+    assert before in [take.key for take in opened.takes(opened.script.line(1))]
+    assert tab.store.undone_next(number) == Message("the words of line {place}", place=2)
+    [refused] = told(tab.play(number, event(do="words", line=99, at=0, to=3)))
+    assert refused["ended"]["reason"] == "refused"
