@@ -6,6 +6,7 @@ of these flaws gives its speaker embedding alone. Estimates from the samples; kn
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +16,7 @@ from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
 
 NOISY, ROOMY = 18.0, 12.0  # dB: of speech over noise, and by which clean speech falls in `_FALL`
+CLIPPED = 0.001  # of the samples, from which it is heard
 APART = 7.0  # semitones between two people's pitches
 _STEP = SAMPLE_RATE // 100  # 10 ms
 _FALL = 8  # steps
@@ -28,17 +30,45 @@ _LEAST = 20  # voiced windows in it
 Values = NDArray[np.float64]
 
 
-def flaw(wave: Waveform) -> Message | None:
-    """Why a recording cannot be continued; None: it can."""
+@dataclass(frozen=True)
+class Quality:
+    """Estimates of a recording; `clipped` is measured before it is levelled."""
+
+    noise: float  # dB of speech over noise
+    fall: float  # dB by which the sound falls at its quickest endings
+    apart: float  # semitones between its lowest and its highest stretch
+    clipped: float = 0.0  # share of its samples
+
+    @property
+    def is_noisy(self) -> bool:
+        return self.noise < NOISY
+
+    @property
+    def is_roomy(self) -> bool:
+        return self.fall < ROOMY
+
+    @property
+    def has_others(self) -> bool:
+        return self.apart > APART
+
+    @property
+    def is_clipped(self) -> bool:
+        return self.clipped > CLIPPED
+
+    @property
+    def flaw(self) -> Message | None:
+        """Why a recording cannot be continued; None: it can."""
+        if self.is_noisy:
+            noise = round(self.noise)
+            return Message("too noisy ({noise:.0f} dB between speech and noise)", noise=noise)
+        if self.is_roomy:
+            return Message("too much echo in it")
+        return Message("more than one person in it") if self.has_others else None
+
+
+def quality_of(wave: Waveform, clipped: float = 0.0) -> Quality:
     levels = _levels(wave)
-    noise = speech_over_noise(levels)
-    if noise < NOISY:
-        return Message("too noisy ({noise:.0f} dB between speech and noise)", noise=round(noise))
-    if steepest_fall(levels) < ROOMY:
-        return Message("too much echo in it")
-    if pitch_range(wave) > APART:
-        return Message("more than one person in it")
-    return None
+    return Quality(speech_over_noise(levels), steepest_fall(levels), pitch_range(wave), clipped)
 
 
 def speech_over_noise(levels: Values) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.audio import av_decoder
-from engine.audio.recording_quality import flaw
+from engine.audio.recording_quality import CLIPPED, Quality, quality_of
 from engine.errors import InvalidAudio
 from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
@@ -38,7 +38,7 @@ _QUIET = 1e-2  # 40 dB below the loudest window is a pause
 _MARGIN = 10  # windows kept before and after the audible part
 _PEAK, _MAX_GAIN = 0.97, 30.0
 _CLIPPED = 0.9999  # of the loudest sample
-_CLIPPED_NOTED, _CLIPPED_REFUSED = 0.001, 0.1  # shares of all samples
+_CLIPPED_REFUSED = 0.1  # share of all samples
 _RIFF_SLACK = 64  # bytes by which headers of common encoders are wrong
 
 
@@ -48,8 +48,13 @@ class Recording:
 
     waveform: Waveform
     seconds: float
+    quality: Quality
     notes: tuple[Message, ...] = ()
-    flaw: Message | None = None  # why it gives a speaker embedding alone
+
+    @property
+    def flaw(self) -> Message | None:
+        """Why it gives a speaker embedding alone."""
+        return self.quality.flaw
 
     def continued(self, transcript: str) -> str:
         """The transcript with which a voice may continue it; empty where it has a flaw."""
@@ -72,16 +77,16 @@ def load_reference_audio(source: Source) -> Recording:
         [Message("{count} channels mixed to one", count=raw.channels)] if raw.channels > 1 else []
     )
     mono = raw.mono / max(1.0, float(np.abs(raw.mono).max()))
-    _check_clipping(mono, notes)
+    clipped = _check_clipping(mono, notes)
     wave = _resample(mono - mono.mean(), raw.rate, notes)
     wave, active = _trim(wave, notes)
     levelled = _levelled(wave, active, notes)
-    found = flaw(levelled)
-    if found:
+    quality = quality_of(levelled, clipped)
+    if quality.flaw:
         notes.append(
-            Message("{flaw}: only the voice is copied, without its transcript", flaw=found)
+            Message("{flaw}: only the voice is copied, without its transcript", flaw=quality.flaw)
         )
-    return Recording(levelled, len(wave) / SAMPLE_RATE, tuple(notes), found)
+    return Recording(levelled, len(wave) / SAMPLE_RATE, quality, tuple(notes))
 
 
 def _bytes(source: str | os.PathLike[str] | bytes) -> bytes:
@@ -227,8 +232,8 @@ def _as_float(array: NDArray[Any]) -> Waveform:
     return ((array.astype(np.float64) - offset) / middle).astype(np.float32)
 
 
-def _check_clipping(wave: Waveform, notes: list[Message]) -> None:
-    """Clipping shows as runs of samples at the same extreme value."""
+def _check_clipping(wave: Waveform, notes: list[Message]) -> float:
+    """Clipping shows as runs of samples at the same extreme value; returns their share."""
     size = np.abs(wave)
     extreme = size >= _CLIPPED * max(float(size.max()), _FLOOR)
     share = float(np.mean(extreme[1:] & extreme[:-1]))
@@ -237,12 +242,13 @@ def _check_clipping(wave: Waveform, notes: list[Message]) -> None:
             "{share:.0%} of the recording is clipped. Record it again with a lower input level.",
             share=share,
         )
-    if share > _CLIPPED_NOTED:
+    if share > CLIPPED:
         notes.append(
             Message(
                 "{share:.1%} of it is clipped; a quieter recording would sound better", share=share
             )
         )
+    return share
 
 
 def _resample(wave: Waveform, rate: int, notes: list[Message]) -> Waveform:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from engine import (
     FRAME_SECONDS,
+    Blend,
     InvalidSetting,
     RequestError,
     SamplingParams,
@@ -50,10 +51,13 @@ class SpeechForm:
     early: bool = False  # on a slow machine: heard in pieces, at once
     mood: str = ""  # put on the voice
     strength: float = 1.0  # of the mood
+    method: Literal["linear", "spherical"] = "linear"  # of a blend
 
     def request(self, choices: Choices, live: bool = True) -> SpeechRequest:
         """Raises RequestError."""
         voice = choices.requested(self.voice, "" if self.mood else self.instruct)
+        if isinstance(voice, Blend):
+            voice = replace(voice, method=self.method)
         return SpeechRequest(
             text=self.text,
             voice=choices.moods.put_on(voice, self.mood, self.strength),
@@ -127,6 +131,7 @@ class SpeechForm:
             "speed": None if self.speed == 1 else self.speed,
             "pronunciation": self.spellings.strip(),
             "mood": f"{self.mood}:{self.strength:g}" if self.mood else "",
+            "interpolation": "" if self.method == "linear" else self.method,
         }
 
 
@@ -146,6 +151,7 @@ def asked_for(take: Take) -> SpeechForm:
         spellings=str(known.get("pronunciation") or ""),
         mood=mood,
         strength=strength,
+        method="spherical" if known.get("interpolation") == "spherical" else "linear",
     )
 
 

@@ -13,12 +13,13 @@ import gradio as gr
 from studio.context import Studio
 from studio.ui.blend_pad.blend_pad import blend_pad
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, weights_at
-from studio.ui.drafts import keep_draft
+from studio.ui.drafts import browser_id, keep_draft
 from studio.ui.gradio_compat.events import api
 from studio.ui.i18n import word
 from studio.ui.live_player import live_player, plays
 from studio.ui.mood_field import MoodField, mood_field
 from studio.ui.tabs.blend_handlers import PHRASE, STEPS, BlendTab, written
+from studio.ui.tabs.take_compare import TakeCompare, pair
 from studio.ui.tabs.voice_form import QUIET, model_menu, on_show, save_form
 from studio.ui.voice_map import voice_map
 from studio.ui.voice_search import SEARCHED, keep_listed
@@ -71,6 +72,7 @@ def build(studio: Studio) -> None:
             speak = gr.Button(word("Speak the blend"), variant="primary")
             step, every = _strip()
     player = live_player(studio.live, elem_id="blend-player")
+    owner, takes = browser_id(), pair()
     gr.Markdown(word("## Save this voice"))
     form = save_form()
     saved = form.button.click(tab.save, [*form.fields, recipe, method, model], form.status, **QUIET)
@@ -78,7 +80,16 @@ def build(studio: Studio) -> None:
     keep_draft("blend", [method, phrase, *form.fields])
     api(tab.program, api_name="blend", concurrency_limit=None)
     fields = (voices, pad, aloud, map_tab, map_, mood, recipe, method, model, phrase)
-    _wire(tab, Controls(*fields, speak, player, step, every))
+    _wire(tab, Controls(*fields, speak, player, step, every), owner)
+    _compared(tab, player, takes, owner)
+
+
+def _compared(tab: BlendTab, player: gr.HTML, takes: TakeCompare, owner: gr.Textbox) -> None:
+    """A spoken blend is a take like all others, beside the one before."""
+    player.take(tab.kept, [takes.ids], takes.outputs, **QUIET)
+    for side in (takes.left, takes.right):
+        side.card.act(tab.act, [takes.ids], takes.outputs, **QUIET)
+        plays(player, [side.card.again], tab.again, [owner])
 
 
 def _pad(tab: BlendTab, there: list[tuple[str, str]]) -> tuple[gr.Dropdown, gr.HTML, gr.Checkbox]:
@@ -125,7 +136,7 @@ def _strip() -> tuple[gr.Radio, gr.Button]:
     return step, gr.Button(word("Play all nine steps"))
 
 
-def _wire(tab: BlendTab, on: Controls) -> None:
+def _wire(tab: BlendTab, on: Controls, owner: gr.Textbox) -> None:
     """Components and speech are updated by separate events, so speech is not delayed.
 
     Selected voices are not checked against the menu (`preprocess`): it lists few of many, and a
@@ -147,8 +158,8 @@ def _wire(tab: BlendTab, on: Controls) -> None:
     put_on = [on.mood.menu.input, on.mood.strength.release]
     gr.on(put_on, tab.remood, [on.recipe, *mood], on.recipe, **QUIET)
     way = [on.method, on.phrase, on.model]
-    plays(on.player, [on.speak.click, on.recipe.submit], tab.speak, [on.recipe, *way])
-    released = [on.voices, *way, on.aloud, *mood]
+    plays(on.player, [on.speak.click, on.recipe.submit], tab.speak, [on.recipe, *way, owner])
+    released = [on.voices, *way, on.aloud, *mood, owner]
     plays(on.player, [on.pad.release], tab.speak_there, released, **free)
     plays(on.player, [on.map.release], tab.speak_found, way)
     plays(on.player, [on.map.hear], tab.speak_found, way)

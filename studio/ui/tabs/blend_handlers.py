@@ -19,6 +19,7 @@ from engine import (
     End,
     InvalidSetting,
     Pcm,
+    RequestError,
     SavedVoice,
     SpeechRequest,
     TimbreError,
@@ -32,8 +33,11 @@ from studio.takes.joined_stream import PAUSE, JoinedStream
 from studio.takes.live_take import About, Stream
 from studio.ui.blend_pad.blend_pad import Handle, handle, released
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
-from studio.ui.i18n import warning, word
+from studio.ui.gradio_compat.events import detail
+from studio.ui.i18n import tell, warning, word
 from studio.ui.sound_card import FinishedStream
+from studio.ui.speech_form import SpeechForm
+from studio.ui.tabs.take_compare import Shown, act, again, newest, shown
 from studio.ui.tabs.voice_form import (
     SAVED,
     Update,
@@ -50,6 +54,7 @@ from studio.voices.voice_catalog import Menu
 Method: TypeAlias = Literal["linear", "spherical"]
 
 STEPS: Final = 9
+SEED: Final = 0  # of all blends: only the voice changes
 SOUNDS: Final = 32 << 20  # bytes of what was spoken lately, some 200 sentences
 MANY: Final = "The newest are listed. Type to find others."
 PHRASE: Final = "Somewhere between us there is a new voice."
@@ -204,9 +209,15 @@ class BlendTab:
             yield payload
 
     async def speak(
-        self, recipe: str, method: Method, phrase: str, model: str = ""
+        self,
+        recipe: str,
+        method: Method,
+        phrase: str,
+        model: str = "",
+        owner: str | None = None,
     ) -> AsyncIterator[Payload]:
-        """A sentence that was spoken lately is played again."""
+        """A sentence that was spoken lately is played again. `owner`: the browser for which a new
+        one is kept as a take."""
         known: list[Hashable] = []
 
         def submit() -> Stream:
@@ -218,12 +229,48 @@ class BlendTab:
             return self._studio.engine.submit(line)
 
         def keep(pcm: Pcm, end: End, left: bool) -> str:
-            if end.reason == "finished" and not left:
-                self._sounds.add(known[0], pcm.tobytes())
-            return ""
+            if end.reason != "finished" or left:
+                return ""
+            new = self._sounds.get(known[0]) is None
+            self._sounds.add(known[0], pcm.tobytes())
+            return self._take(pcm, recipe, method, text, owner) if new and owner else ""
 
-        shown = About(self._studio.choices().shown(recipe), phrase.strip() or PHRASE)
-        async for payload in self._studio.live.play(submit, keep, shown):
+        text = phrase.strip() or PHRASE
+
+        about = About(self._studio.choices().shown(recipe), text)
+        async for payload in self._studio.live.play(submit, keep, about):
+            yield payload
+
+    def _take(self, pcm: Pcm, recipe: str, method: Method, text: str, owner: str) -> str:
+        """Keep a sentence as a take, which can be regenerated; returns its id."""
+        form = SpeechForm(text, recipe, seed=SEED, method=method)
+        choices = self._studio.choices()
+        key = choices.key(recipe)
+        voice = choices.shown(key) or recipe
+        take = self._studio.takes.add(
+            pcm, text, voice, SEED, form.settings(), owner=owner, voice_key=key
+        )
+        return take.id
+
+    def kept(self, ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
+        """Show a take beside the one before it, or beside the one that it was regenerated from."""
+        number = str(detail(event).get("take") or "")
+        if not number:
+            return (gr.skip(),) * 5
+        new, origin = newest(self._studio.takes, number)
+        return shown(self._studio, (new, origin or ids[0]))
+
+    def act(self, ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
+        """A button of a take's card was pressed."""
+        sent = detail(event)
+        try:
+            ids = act(self._studio.takes, ids, str(sent.get("do")), str(sent.get("take")))
+        except RequestError as error:
+            raise gr.Error(tell(error.message), print_exception=False) from error
+        return shown(self._studio, ids)
+
+    async def again(self, owner: str, event: gr.EventData) -> AsyncIterator[Payload]:
+        async for payload in again(self._studio, event, owner):
             yield payload
 
     async def speak_there(
@@ -236,13 +283,14 @@ class BlendTab:
         event: gr.EventData,
         mood: str = "",
         strength: float = 1.0,
+        owner: str | None = None,
     ) -> AsyncIterator[Payload]:
         """Speak the blend at the handle's position; another event updates the formula."""
         if not aloud or not picked:
             return
         weights = weights_at(released(event), len(picked))
         recipe = written(picked, weights, mood, strength)
-        async for payload in self.speak(recipe, method, phrase, model):
+        async for payload in self.speak(recipe, method, phrase, model, owner):
             yield payload
 
     async def speak_step(
@@ -331,7 +379,7 @@ class BlendTab:
         if not recipe.strip():
             raise InvalidSetting("Pick at least one voice first.")
         voice = self._studio.choices().blend(recipe, method)
-        line = try_out(phrase.strip() or PHRASE, voice, seed=0)  # one seed: only the voice changes
+        line = try_out(phrase.strip() or PHRASE, voice, seed=SEED)
         return replace(line, model=model or None)
 
     def _shown(

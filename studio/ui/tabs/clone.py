@@ -36,6 +36,7 @@ from studio.takes.live_take import About
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.live_player import live_player, plays
+from studio.ui.recording_checks import checks_of
 from studio.ui.sound_card import Card, hear, html_of, sound_cards
 from studio.ui.tabs import own_voice
 from studio.ui.tabs.voice_form import (
@@ -53,7 +54,6 @@ from studio.ui.tabs.voice_form import (
 )
 from studio.voices.voice_catalog import PHRASE
 
-BEST: Final = (5.0, 15.0)  # seconds
 FASTEST: Final = 40  # characters of a transcript for each second of its recording, at most
 Written: TypeAlias = tuple[str, str]  # a recording's path, and the words recognised in it
 # A recogniser takes seconds of the CPU: one at a time for all visitors.
@@ -78,7 +78,6 @@ READ_ALOUD: Final = (
     "今天天气很好，我们一起去公园散步吧。路边的花都开了，孩子们在草地上放风筝，笑声传得很远。",
     "窗外下着小雨，屋里飘着热茶的香气。你慢慢地读完这一段，声音自然一点就好，行吗？",
 )
-WORDS_TYPED: Final = f"{WORDS} They are typed here; TIMBRE_TRANSCRIBER fills them in."
 CLEANED: Final = "Cleaned reference"
 NOTHING: Final = "Shown here once there is a recording."
 ADDING: Final = (
@@ -102,8 +101,8 @@ class CloneTab:
         try:
             recording = load_reference_audio(path)
         except InvalidAudio as error:
-            return html_of([cleaned(None)]), warning(error)
-        return html_of([cleaned(recording)]), report(recording)
+            return html_of([cleaned(None)]), f"<p>{escape(warning(error))}</p>"
+        return html_of([cleaned(recording)]), checks_of(recording)
 
     async def hear(self, path: str | None) -> AsyncIterator[Payload]:
         """Play the preprocessed recording."""
@@ -208,17 +207,6 @@ class CloneTab:
         return self._studio.engine.clone(recording.waveform, words, model or None)
 
 
-def report(recording: Recording) -> str:
-    """What preprocessing changed, as Markdown."""
-    short, long = recording.seconds < BEST[0], recording.seconds > BEST[1]
-    advice = [Message("a longer one would sound closer")] if short else []
-    advice += [Message("5 to 15 s are enough")] if long else []
-    length = Message("**{seconds:.1f} s.**", seconds=recording.seconds)
-    notes = [tell(note) for note in (*recording.notes, *advice)]
-    nothing = tell(Message("Nothing had to be changed."))
-    return "\n- ".join([tell(length), *notes]) if notes else f"{tell(length)} {nothing}"
-
-
 def _given(path: str | None) -> str:
     if not path:
         raise InvalidAudio("Record a voice or drop a file first.")
@@ -252,7 +240,7 @@ class Controls(NamedTuple):
     agreed: gr.Checkbox
     model: gr.Dropdown
     cleaned: gr.HTML
-    done: gr.Markdown
+    done: gr.HTML
     phrase: gr.Textbox
     speak: gr.Button
 
@@ -263,15 +251,21 @@ def build(studio: Studio) -> None:
     gr.Markdown(word(HELP))
     with gr.Row():
         with gr.Column(min_width=320):
-            line, use = _read_aloud()
-            audio, transcript, agreed = _asked(_hint(studio))
-            model = model_menu(tab.cloners())
+            gr.Markdown(word("### 1. Record, or drop a file"))
+            line, shown, audio = _recorded()
+            gr.Markdown(word("### 2. Checked"))
+            checked, done = sound_cards([cleaned(None)]), gr.HTML(elem_id="clone-report")
         with gr.Column(min_width=320):
-            shown = _shown()
-            gr.Markdown(word("## Save this voice"))
+            gr.Markdown(word("### 3. Words and consent"))
+            transcript, use, agreed = _asked()
+            model = model_menu(tab.cloners())
+            gr.Markdown(word("### 4. Try it, and save it"))
+            phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
+            speak = gr.Button(word("Try it"), variant="primary")
             form = save_form()
             adding = _adding()
-    controls = Controls(audio, transcript, agreed, model, *shown)
+    controls = Controls(audio, transcript, agreed, model, checked, done, phrase, speak)
+    line.change(_quoted, line, shown, queue=False, **QUIET)
     player = live_player(studio.live, elem_id="clone-player")
     use.click(lambda text: text, line, transcript, queue=False, **QUIET)
     audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
@@ -340,8 +334,8 @@ def _endpoint(tab: CloneTab) -> None:
     gr.on([], tab.program, sound, answer, api_name="clone", concurrency_limit=None)
 
 
-def _read_aloud() -> tuple[gr.Dropdown, gr.Button]:
-    """Sentences to read aloud, and the button that copies one into the transcript."""
+def _recorded() -> tuple[gr.Dropdown, gr.HTML, gr.Audio]:
+    """Sentences to read aloud, and the recording."""
     with gr.Group(elem_classes="timbre-read"):
         line = gr.Dropdown(
             [(_beginning(text), text) for text in READ_ALOUD],
@@ -350,9 +344,14 @@ def _read_aloud() -> tuple[gr.Dropdown, gr.Button]:
             filterable=False,
         )
         shown = gr.HTML(_quoted(READ_ALOUD[0]), elem_classes="timbre-plain")
-    use = gr.Button(word("I have read this: use it as the transcript"), size="sm")
-    line.change(_quoted, line, shown, queue=False, **QUIET)
-    return line, use
+    audio = gr.Audio(
+        sources=["microphone", "upload"],
+        type="filepath",
+        label=word("Recording"),
+        elem_id="clone-recording",
+        buttons=["download"],
+    )
+    return line, shown, audio
 
 
 def _quoted(text: str) -> str:
@@ -363,28 +362,9 @@ def _beginning(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _hint(studio: Studio) -> str:
-    return WORDS if studio.transcribe or studio.guests else WORDS_TYPED
-
-
-def _asked(hint: str) -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
-    return (
-        gr.Audio(
-            sources=["upload", "microphone"],
-            type="filepath",
-            label=word("Recording"),
-            elem_id="clone-recording",
-            buttons=["download"],
-        ),
-        gr.Textbox("", label=word("Transcript (optional)"), info=word(hint), lines=2, max_lines=5),
-        gr.Checkbox(label=word(CONSENT)),
+def _asked() -> tuple[gr.Textbox, gr.Button, gr.Checkbox]:
+    transcript = gr.Textbox(
+        "", label=word("Transcript (optional)"), info=word(WORDS), lines=2, max_lines=5
     )
-
-
-def _shown() -> tuple[gr.HTML, gr.Markdown, gr.Textbox, gr.Button]:
-    return (
-        sound_cards([cleaned(None)]),
-        gr.Markdown(min_height=24, elem_id="clone-report"),
-        gr.Textbox(PHRASE, label=word("What to say"), max_lines=3),
-        gr.Button(word("Try it"), variant="primary"),
-    )
+    use = gr.Button(word("I have read this: use it as the transcript"), size="sm")
+    return transcript, use, gr.Checkbox(label=word(CONSENT))

@@ -34,11 +34,11 @@ from engine import (
 )
 from studio.context import Studio
 from studio.takes.event_transport import Payload, refusal
-from studio.takes.live_take import About
+from studio.takes.live_take import About, Part
 from studio.ui.drafts import keep_draft
 from studio.ui.gradio_compat.events import api
 from studio.ui.i18n import both, tell, warning, word
-from studio.ui.live_player import live_player, plays
+from studio.ui.live_player import PLAYING, live_player, plays, translated
 from studio.ui.sound_card import Card, hear, html_of, pressed, sound_cards
 from studio.ui.tabs.voice_form import (
     QUIET,
@@ -60,7 +60,11 @@ EXAMPLES: Final = (
     "A young woman, quick and bright, close to the microphone.",
     "A calm news reader, clear and even.",
 )
-HELP: Final = "Describe a voice. You get three takes of it; keep the one you like."
+HELP: Final = (
+    "Describe a voice. You get three takes of it, played one after the other; keep the one you "
+    "like."
+)
+BETWEEN: Final = 0.7  # seconds between takes that are played
 REFERENCE: Final = "is saved. It will sound like this take every time."
 DESCRIBED: Final = (
     "is saved. No loaded model clones, so the description is kept: each time is a new try."
@@ -141,12 +145,25 @@ class DesignTab:
         sketches = [Sketch(description.strip(), text, each.pcm) for each in tries]
         yield html_of(_cards(tries)), sketches, word("Listen, pick one, and keep it.")
 
+    async def hear_all(self, sketches: Sequence[Sketch]) -> AsyncIterator[Payload]:
+        """Play the takes one after the other, once they are there."""
+        silence = np.zeros(round(BETWEEN * SAMPLE_RATE), np.int16)
+        sounds, parts, start = list[Pcm](), list[Part](), 0
+        for number, sketch in enumerate(sketches):
+            parts.append(Part(start, _heard_as(number), sketch.text))
+            sounds += [sketch.pcm, silence]
+            start += len(sketch.pcm) + len(silence)
+        if sounds:
+            about = About(_heard_as(0), sketches[0].text, lambda: parts)
+            async for payload in hear(self._studio, np.concatenate(sounds), about):
+                yield payload
+
     async def hear(self, sketches: Sequence[Sketch], event: gr.EventData) -> AsyncIterator[Payload]:
         """Play one of the takes."""
         number = pressed(event)
         if 0 <= number < len(sketches):
             sketch = sketches[number]
-            about = About(f"{tell('Design')} · {tell(_name(number))}", sketch.text)
+            about = About(_heard_as(number), sketch.text)
             async for payload in hear(self._studio, sketch.pcm, about):
                 yield payload
         else:
@@ -242,6 +259,10 @@ def _name(number: int) -> str:
     return f"Take {number + 1}"
 
 
+def _heard_as(number: int) -> str:
+    return f"{tell('Design')} · {tell(_name(number))}"
+
+
 def _none() -> list[Card]:
     return [Card(_name(number), both(NONE)) for number in range(TAKES)]
 
@@ -287,7 +308,7 @@ def build(studio: Studio) -> None:
     )
     form = save_form()
     outputs = [takes, sketches, on.status]
-    gr.on(
+    made = gr.on(
         [on.make.click, on.description.submit],
         tab.sketch,
         [on.description, on.phrase],
@@ -295,6 +316,7 @@ def build(studio: Studio) -> None:
         trigger_mode="once",
         **QUIET,
     )
+    made.then(translated(tab.hear_all), [sketches], player, **PLAYING)
     keep_draft("design", [on.description, on.phrase, *form.fields])
     on.stop.click(tab.stop, None, None, **QUIET)
     plays(player, [takes.hear], tab.hear, [sketches])

@@ -10,7 +10,7 @@ import soundfile
 import soxr
 
 from engine.audio.recording_quality import _levels as levels
-from engine.audio.recording_quality import flaw, speech_over_noise
+from engine.audio.recording_quality import quality_of, speech_over_noise
 from engine.types import SAMPLE_RATE, Waveform
 
 SPOKEN = Path(__file__).parents[3] / "docs/sound/mini.mp3"  # six voices, one after another
@@ -50,24 +50,24 @@ def _in_room(wave: Waveform, seconds: float) -> Waveform:
 
 def test_clean_recordings_have_no_flaw(voices: list[Waveform]) -> None:
     assert len(voices) >= 5
-    assert [flaw(voice) for voice in voices] == [None] * len(voices)
-    assert [flaw(_noisy(voice, 30)) for voice in voices] == [None] * len(voices)
+    assert [quality_of(voice).flaw for voice in voices] == [None] * len(voices)
+    assert [quality_of(_noisy(voice, 30)).flaw for voice in voices] == [None] * len(voices)
 
 
 def test_noise_is_told(voices: list[Waveform]) -> None:
     for voice in voices:
-        found = flaw(_noisy(voice, 10))
+        found = quality_of(_noisy(voice, 10)).flaw
         assert found
         assert "noisy" in found
         assert speech_over_noise(levels(_noisy(voice, 10))) == pytest.approx(13, abs=2)
 
 
 def test_a_room_is_told(voices: list[Waveform]) -> None:
-    assert all(flaw(_in_room(voice, 0.8)) for voice in voices)
-    assert not any(flaw(_in_room(voice, 0.15)) for voice in voices)
+    assert all(quality_of(_in_room(voice, 0.8)).flaw for voice in voices)
+    assert not any(quality_of(_in_room(voice, 0.15)).flaw for voice in voices)
 
 
 def test_a_woman_and_a_man_are_told_from_one_person(voices: list[Waveform]) -> None:
-    found = flaw(np.concatenate(voices[:2]))
+    found = quality_of(np.concatenate(voices[:2])).flaw
     assert found
     assert "person" in found

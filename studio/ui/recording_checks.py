@@ -1,0 +1,91 @@
+"""What is good and what is not in a recording, one by one, each with what to do about it.
+
+HTML for the page. Knows no components; the numbers are the engine's (`Recording.quality`).
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final, NamedTuple
+
+from engine import Message, Recording
+from studio.ui.i18n import both, tell
+
+BEST: Final = (5.0, 15.0)  # seconds
+CHECKED: Final = {  # notes that are checks of their own here
+    "{flaw}: only the voice is copied, without its transcript",
+    "{share:.1%} of it is clipped; a quieter recording would sound better",
+}
+QUIET, DRY, WIDE, LOUD = 40.0, 24.0, 12.0, 0.01  # ends of the meters
+
+
+class _Check(NamedTuple):
+    """`share`: of its meter, 0 is worst. `advice`: what to do where it is not good."""
+
+    name: str
+    told: str
+    share: float
+    good: bool
+    advice: str
+
+
+def checks_of(recording: Recording) -> str:
+    """A list of five checks, then what was changed in the recording."""
+    rows = "".join(map(_row, _checks(recording)))
+    changed = [each for each in recording.notes if each.key not in CHECKED]
+    notes = "".join(f"<li>{escape(tell(each))}</li>" for each in changed)
+    return f'<dl class="timbre-checks">{rows}</dl>' + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def _checks(recording: Recording) -> list[_Check]:
+    quality, seconds = recording.quality, recording.seconds
+    short = seconds < BEST[0]
+    others = "1" if not quality.has_others else "2+"
+    return [
+        _Check(
+            "Length",
+            tell(Message("{seconds:.1f} s", seconds=seconds)),
+            seconds / BEST[0] if short else 1.0,
+            not short,
+            "A longer one would sound closer: 5 to 15 seconds.",
+        ),
+        _Check(
+            "Noise",
+            tell(Message("{level:.0f} dB below the speech", level=min(99.0, quality.noise))),
+            quality.noise / QUIET,
+            not quality.is_noisy,
+            "Too noisy: only the voice is copied. Record in a quiet room, close to the microphone.",
+        ),
+        _Check(
+            "Level",
+            tell(Message("{share:.1%} clipped", share=quality.clipped)),
+            1 - quality.clipped / LOUD,
+            not quality.is_clipped,
+            "Clipped: lower the input level, or go a little away from the microphone.",
+        ),
+        _Check(
+            "Room",
+            tell("dry" if not quality.is_roomy else "echo"),
+            quality.fall / DRY,
+            not quality.is_roomy,
+            "Too much echo: only the voice is copied. Record among soft furniture.",
+        ),
+        _Check(
+            "People",
+            others,
+            1 - quality.apart / WIDE,
+            not quality.has_others,
+            "More than one person: only the voice is copied. Cut out what others say.",
+        ),
+    ]
+
+
+def _row(check: _Check) -> str:
+    share = min(1.0, max(0.05, check.share))
+    state = "good" if check.good else "bad"
+    mark, advice = ("✓", "") if check.good else ("⚠️", f"<p>{both(check.advice)}</p>")
+    meter = f'<i aria-hidden="true" style="--share: {share:.2f}"></i>'
+    return (
+        f'<div class="{state}"><dt>{mark} {both(check.name)}</dt>'
+        f"<dd>{meter}<span>{escape(check.told)}</span>{advice}</dd></div>"
+    )
