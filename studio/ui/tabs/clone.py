@@ -345,7 +345,7 @@ def _recorded() -> tuple[gr.Dropdown, gr.HTML, gr.Audio]:
         )
         shown = gr.HTML(_quoted(READ_ALOUD[0]), elem_classes="timbre-plain")
     audio = gr.Audio(
-        sources=["microphone", "upload"],
+        sources=["upload", "microphone"],
         type="filepath",
         label=word("Recording"),
         elem_id="clone-recording",

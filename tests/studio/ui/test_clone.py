@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from engine import SpeechRequest, load_reference_audio, recorded_moods, speaking_seconds
-from studio.ui.tabs.clone import BEST, NEED_CONSENT, READ_ALOUD, CloneTab, _filled
+from engine.audio.recording_quality import Quality
+from studio.ui.recording_checks import BEST, CHECKED, checks_of
+from studio.ui.tabs.clone import NEED_CONSENT, READ_ALOUD, CloneTab, _filled
 from tests.support.tab_makers import heard, recording, told
 
 
@@ -33,7 +35,25 @@ def test_a_recording_is_shown_as_the_model_hears_it(tab, studio, spoken):
     assert np.abs(pcm / 32767 - reference.waveform).max() < 1e-4
     assert payloads[0]["voice"] == "Cleaned reference"
     assert reference.notes
-    assert all(note in said for note in reference.notes)
+    assert all((note in said) != (note.key in CHECKED) for note in reference.notes)
+
+
+@pytest.mark.parametrize(
+    ("flawed", "advice"),
+    [
+        ({"noise": 9.0}, "Record in a quiet room"),
+        ({"fall": 3.0}, "Record among soft furniture"),
+        ({"apart": 11.0}, "Cut out what others say"),
+        ({"clipped": 0.02}, "lower the input level"),
+    ],
+)
+def test_each_flaw_of_a_recording_says_what_to_do(spoken, flawed, advice):
+    good = Quality(noise=45.0, fall=30.0, apart=1.0)
+    whole = replace(load_reference_audio(spoken), quality=good, seconds=8.0)
+    assert 'class="bad"' not in checks_of(whole)
+    shown = checks_of(replace(whole, quality=replace(good, **flawed)))
+    assert shown.count('class="bad"') == 1
+    assert advice in shown
 
 
 def test_an_unusable_recording_says_what_to_do(tab, studio, tmp_path):

@@ -150,3 +150,16 @@ def test_more_than_a_minute_is_refused_before_it_is_made(studio):
         assert "two or three sentences" in status
         with pytest.raises(gr.Error, match="two or three"):
             DesignTab(studio).program("Ann", WORDS, text)
+
+
+def test_takes_are_played_one_after_the_other(studio):
+    tab = DesignTab(studio)
+    sketches = run(tab.sketch(WORDS, TEXT))[-1][1]
+    payloads = told(tab.hear_all(sketches))
+    sound = np.frombuffer(heard(payloads), np.int16)
+    parts = [tuple(each) for payload in payloads for each in payload["parts"]]
+    starts = list(dict.fromkeys(parts))
+    assert [name for _, name, _ in starts] == [f"Design · Take {n + 1}" for n in range(TAKES)]
+    for (start, *_), sketch in zip(starts, sketches, strict=True):
+        assert np.array_equal(sound[start : start + len(sketch.pcm)], sketch.pcm)
+    assert told(tab.hear_all([])) == []

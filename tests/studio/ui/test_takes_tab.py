@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -11,11 +13,13 @@ import numpy as np
 import pytest
 
 from engine import Preset, RequestError, SpeechRequest
+from studio.api.bodies.schemas import SpeechBody
 from studio.context import Studio
 from studio.takes.take_store import Take, Takes
 from studio.ui.speech_form import SpeechForm
 from studio.ui.tabs.take_compare import NOTHING, act, again, newest, shown, speak
 from studio.ui.tabs.takes import PAGE, Page, TakesTab
+from studio.ui.take_code import body_of, codes_of
 from tests.support.tab_makers import heard, told
 
 TEXTS = ("Good evening.", "A second take.", "The third.")
@@ -189,3 +193,33 @@ def test_selected_takes_are_starred_deleted_and_restored_at_once(
     assert press("delete") == [TEXTS[1]]
     assert press("restore", "deleted") == []
     assert len(studio.takes.search()) == len(kept)
+
+
+@pytest.mark.parametrize("guests", [False, True])
+def test_an_address_shows_its_take_to_those_who_may_see_it(
+    studio: Studio, kept: list[Take], guests: bool
+) -> None:
+    tab = TakesTab(replace(studio, guests=guests))
+    ids, _, card, *_, wanted = tab.arrive(kept[1].id, kept[1].owner, 0)
+    assert (ids, wanted) == ((kept[1].id, ""), "")
+    assert TEXTS[1] in card
+    for number, owner in (("nothing", ""), (kept[1].id, "another")):
+        if guests or number == "nothing":
+            with pytest.warns(UserWarning, match="."):
+                assert tab.arrive(number, owner, 0)[-1] == ""
+
+
+def test_a_take_is_copied_as_the_request_that_makes_it_again(studio: Studio) -> None:
+    form = SpeechForm("It's late.", "ryan", instruct="softly", seed=7, mood="lower", strength=0.5)
+    take = studio.takes.add(np.zeros(2400, np.int16), form.text, "ryan", 7, form.settings())
+    codes = codes_of(take)
+    command, address, *rest = shlex.split(codes["Copy as curl"])
+    assert (command, address) == ("curl", "{page}/v1/audio/speech")
+    body = json.loads(rest[rest.index("-d") + 1])
+    assert body == body_of(take)
+    SpeechBody.model_validate(body)
+    assert body["input"] == "It's late."
+    assert (body["voice"], body["seed"], body["instructions"]) == ("ryan", 7, "softly")
+    assert (body["mood"], body["mood_strength"]) == ("lower", 0.5)
+    compile(codes["Copy as Python"], "copied", "exec")
+    assert codes["Copy link"].endswith(f"#take={take.id}")

@@ -192,9 +192,9 @@ class Board {
     if (find) Object.assign(find, { hidden: shown }).dataset.line = line ?? '';
   }
 
-  // The line that is heard stays on screen, unless somebody has scrolled away from the one before.
+  // The line that is heard comes and stays on screen, unless somebody has scrolled away from the one before.
   keepInView(before, heard) {
-    if (!before || !heard || heard === before || !isSeen(before) || isSeen(heard)) return;
+    if (!heard || heard === before || isSeen(heard) || (before && !isSeen(before))) return;
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
     heard.scrollIntoView({ block: 'center', behavior: still ? 'auto' : 'smooth' });
   }

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine import Clone, SpeechRequest, learn_shift, parse_blend, speaker_space
 from engine.testing import fake_capabilities
+from studio.ui.speech_form import asked_for
 from studio.ui.tabs.blend_handlers import STEPS, BlendTab, path, written
 from tests.support.tab_makers import heard, some_clone, told
 
@@ -150,3 +151,22 @@ def test_a_mood_beside_the_pad_goes_through_the_formula_and_back(studio):
     kept = studio.library.find("Both").voice.vector
     blended = studio.engine.resolve(studio.choices().blend(recipe)).voice.vector
     assert np.array_equal(kept, blended)
+
+
+@pytest.mark.parametrize("method", ["linear", "spherical"])
+def test_a_spoken_blend_is_kept_once_beside_the_one_before(studio, method):
+    tab, ids = BlendTab(studio), ("", "")
+    picked = [name for _, name in tab.voices()[:2]]
+    for recipe in (written(picked, (70, 30)), written(picked, (20, 80))):
+        payloads = told(tab.speak(recipe, method, "hi you", "", "me"))
+        number = payloads[-1]["ended"]["take"]
+        take = studio.takes.get(number)
+        assert studio.takes.pcm(number).tobytes() == heard(payloads)
+        assert (take.owner, take.voice_key) == ("me", recipe)
+        blend = asked_for(take).request(studio.choices()).voice
+        assert blend.method == method
+        before, ids = ids, tab.kept(ids, SimpleNamespace(_data={"take": number}))[0]
+        assert ids == (number, before[0])
+    told(tab.speak(recipe, method, "hi you", "", "me"))  # again: the same sound, no new take
+    told(tab.speak(written(picked, (50, 50)), method, "hi you"))  # the map: nobody's take
+    assert len(studio.takes.search(owner="me")) == 2
