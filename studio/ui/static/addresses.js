@@ -13,7 +13,8 @@ const tabs = (name = '') => [...document.querySelectorAll(`[role=tab][data-tab-i
 
 // The innermost tab that is open, with what it shows.
 function place() {
-  const open = tabs().filter(isSelected).map(({ dataset }) => dataset.tabId);
+  const named = tabs().filter(({ dataset }) => /^[a-z]/.test(dataset.tabId)); // others have numbers
+  const open = named.filter(isSelected).map(({ dataset }) => dataset.tabId);
   const name = open.find((each) => open.includes(OUTER[each])) ?? open[0] ?? FIRST;
   return name === 'script' && script ? `script=${script}` : name;
 }
@@ -67,9 +68,10 @@ export function scriptHere() {
 
 // Another script is open.
 export function opened(number) {
-  const first = !script;
+  if (number === script) return;
+  const how = script ? 'pushState' : 'replaceState';
   script = number;
-  note(first ? 'replaceState' : 'pushState');
+  if (place().startsWith('script')) note(how);
 }
 
 export async function copy(text) {

@@ -17,6 +17,7 @@ const MINE = 'timbre-scripts';
 const DRAFT = 'timbre-script-draft';
 const ALOUD = 'timbre-script-aloud'; // whether what is rendered is played, as it was ticked last
 const FOLLOW = 120; // ms between looks at what is heard
+const TOUCHED = 400; // ms for which selected words may still be made anew
 const TYPED = 250; // ms after the last letter of a search
 const EDGE = 60; // px from the window's edge where a dragged line scrolls it
 
@@ -55,6 +56,8 @@ class Board {
     this.drag = null; // { article, target, below } while a line is dragged
     this.search = 0; // timer
     this.reading = new Reading(root, (line) => tell.words({ number: this.value.number, line }));
+    this.chosen = null; // the words that were selected last
+    this.unselected = 0; // timer
     this.saying = null; // the line that is spoken once its form is saved
     root.addEventListener('pointerdown', ({ target }) => (this.held = target));
     const life = lifeOf(root);
@@ -67,6 +70,7 @@ class Board {
     life.addEventListener('abort', () => {
       clearInterval(timer);
       clearTimeout(this.search);
+      clearTimeout(this.unselected);
       this.endDrag();
     });
     root.addEventListener('click', (event) => this.click(event));
@@ -241,7 +245,7 @@ class Board {
 
   play(button) {
     const what = { do: button.dataset.play, ...this.about(button) };
-    if (what.do === 'words') Object.assign(what, this.reading.selected());
+    if (what.do === 'words') Object.assign(what, this.chosen);
     this.speak(what);
   }
 
@@ -259,8 +263,13 @@ class Board {
   }
 
   selected() {
+    const chosen = this.reading.selected();
     const again = this.root.querySelector('[data-play=words]');
-    if (again) again.hidden = !this.reading.selected();
+    if (!again) return;
+    if (chosen) this.chosen = chosen;
+    clearTimeout(this.unselected); // a touch takes the selection away before it presses the button
+    if (chosen) again.hidden = false;
+    else this.unselected = setTimeout(() => (again.hidden = true), TOUCHED);
   }
 
   change({ target }) {

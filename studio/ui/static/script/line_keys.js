@@ -13,6 +13,7 @@ const BUTTONS = {
 export function keyOnLine(event) {
   const article = event.target;
   if (article.nodeName !== 'ARTICLE' || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.repeat && !event.key.startsWith('Arrow')) return;
   const step = { ArrowDown: 'nextElementSibling', ArrowUp: 'previousElementSibling' }[event.key];
   if (step) {
     let next = article[step];

@@ -15,7 +15,7 @@ export class Reading {
   // sample: of the line's sound; article: the line
   mark(article, sample) {
     const text = textOf(article);
-    const words = text ? this.wordsOf(article, text) : [];
+    const words = text && isRendered(article) ? this.wordsOf(article, text) : [];
     const word = words.findLast(([, , begins]) => begins <= sample);
     const shown = word ? [article.dataset.line, ...word].join() : '';
     if (shown === this.shown) return;
