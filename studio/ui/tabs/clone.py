@@ -251,15 +251,15 @@ def build(studio: Studio) -> None:
     gr.Markdown(word(HELP))
     with gr.Row():
         with gr.Column(min_width=320):
-            gr.Markdown(word("### 1. Record, or drop a file"))
+            gr.Markdown(word("## 1. Record, or drop a file"))
             line, shown, audio = _recorded()
-            gr.Markdown(word("### 2. Checked"))
+            gr.Markdown(word("## 2. Checked"))
             checked, done = sound_cards([cleaned(None)]), gr.HTML(elem_id="clone-report")
         with gr.Column(min_width=320):
-            gr.Markdown(word("### 3. Words and consent"))
+            gr.Markdown(word("## 3. Words and consent"))
             transcript, use, agreed = _asked()
             model = model_menu(tab.cloners())
-            gr.Markdown(word("### 4. Try it, and save it"))
+            gr.Markdown(word("## 4. Try it, and save it"))
             phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
             speak = gr.Button(word("Try it"), variant="primary")
             form = save_form()
