@@ -7,7 +7,13 @@ const root = document.documentElement;
 let script = ''; // the number of the open script
 let going = false; // by an address: what is shown on the way is no place of its own
 
-const here = () => decodeURIComponent(location.hash.slice(1));
+function here() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return ''; // it is no address of ours
+  }
+}
 const isSelected = (tab) => tab.getAttribute('aria-selected') === 'true' && tab.checkVisibility();
 const tabs = (name = '') => [...document.querySelectorAll(`[role=tab][data-tab-id${name && `="${name}"`}]`)];
 

@@ -50,7 +50,7 @@ def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
     open_page: OpenPage, url: str, tmp_path: Path
 ) -> None:
     page = open_page(url)
-    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_role("tab").first.wait_for()
     open_tab(page, "Script")
     page.locator("#script-lines .timbre-board > *").first.wait_for()
     upload = page.locator("input[type=file][accept*='.epub']")
@@ -70,7 +70,7 @@ def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
         assert titles == ["The Storm", "The Sun"]
         assert sum(frame.samples for frame in file.decode(audio=0)) > 24_000
     page.reload()  # the server has it still
-    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_role("tab").first.wait_for()
     open_tab(page, "Script")
     export.locator("a[download='Weather.m4b']").wait_for()
     export.get_by_role("button", name="Save project (.zip)").click()
@@ -95,7 +95,7 @@ def test_an_export_shows_how_far_it_is_also_after_a_reload_and_is_cancelled(
 
     monkeypatch.setattr(export_jobs, "export", slow)
     page = open_page(url)
-    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_role("tab").first.wait_for()
     open_tab(page, "Script")
     page.get_by_role("button", name="Show an example").click()
     page.locator(".timbre-go:visible").click()
@@ -107,7 +107,7 @@ def test_an_export_shows_how_far_it_is_also_after_a_reload_and_is_cancelled(
     for again in (False, True):
         if again:
             page.reload()
-            page.get_by_role("button", name="Hear a welcome").wait_for()
+            page.get_by_role("tab").first.wait_for()
             open_tab(page, "Script")
         section.get_by_text("Timing subtitles").wait_for()
         expect(section.locator(".timbre-export p")).to_contain_text("25 %")
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_project_is_refused_in_words(
     open_page: OpenPage, url: str, tmp_path: Path
 ) -> None:
     page = open_page(url)
-    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_role("tab").first.wait_for()
     page.get_by_role("tab", name="Script").click()
     page.locator("#script-lines .timbre-board > *").first.wait_for()
     field = page.locator("input[type=file][accept='.zip']")

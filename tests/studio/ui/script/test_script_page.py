@@ -55,7 +55,7 @@ def projects(folder: Path, url: str) -> Projects:
 
 def go(page: Any) -> Any:
     """To the tab, wherever it is."""
-    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_role("tab").first.wait_for()
     tab = page.get_by_role("tab", name="Script")
     if not tab.is_visible():
         page.locator(".overflow-menu > button").click()

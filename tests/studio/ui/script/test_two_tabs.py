@@ -50,7 +50,7 @@ def url(browser: Any, folder: Path) -> Iterator[str]:
 
 
 def script(page: Any) -> Any:
-    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_role("tab").first.wait_for()
     open_tab(page, "Script")
     page.locator("#script-lines .timbre-board > *").first.wait_for()
     return page
@@ -165,7 +165,7 @@ def test_each_tab_has_its_own_draft(open_page: OpenPage, url: str) -> None:
     second = first.context.new_page()
     second.goto(url)
     for page, words in ((first, "Of the first."), (second, "Of the second.")):
-        in_front(page).get_by_role("button", name="Hear a welcome").wait_for()
+        in_front(page).get_by_role("tab").first.wait_for()
         page.get_by_label("Text", exact=True).first.fill(words)
         page.wait_for_function("sessionStorage.getItem('timbre-draft-speak')?.includes('Of the')")
     for page, words in ((first, "Of the first."), (second, "Of the second.")):
@@ -193,7 +193,7 @@ def test_a_stopped_take_is_kept_when_asked_only(
 
 def test_an_instruction_survives_another_voice(open_page: OpenPage, url: str) -> None:
     page = open_page(url)
-    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_role("tab").first.wait_for()
     asked = page.get_by_label("Style instructions (optional)")
     asked.fill("slowly, with a smile")
     for name in ("Ada", "Vivian"):
