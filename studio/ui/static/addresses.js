@@ -5,15 +5,17 @@ const OUTER = { takes: 'library', voices: 'library', moods: 'library', check: 'l
 const FIRST = 'speak';
 const root = document.documentElement;
 let script = ''; // the number of the open script
-let going = false; // by an address: what is shown on the way is no place of its own
+let choosing = false; // a tab, for an address: what is shown on the way is no place of its own
 
-function here() {
+// What stands behind the first # of an address; keys of voices may hold another.
+function read({ hash }) {
   try {
-    return decodeURIComponent(location.hash.slice(1));
+    return decodeURIComponent(hash.slice(1));
   } catch {
     return ''; // it is no address of ours
   }
 }
+const here = () => read(location);
 const isSelected = (tab) => tab.getAttribute('aria-selected') === 'true' && tab.checkVisibility();
 const tabs = (name = '') => [...document.querySelectorAll(`[role=tab][data-tab-id${name && `="${name}"`}]`)];
 
@@ -26,15 +28,23 @@ function place() {
 }
 
 function note(how = 'pushState') {
-  if (going || root.classList.contains('timbre-opening') || place() === (here() || FIRST)) return;
-  history[how](null, '', place() === FIRST ? location.pathname + location.search : `#${place()}`);
+  if (root.classList.contains('timbre-opening')) return;
+  keep(place(), how);
+}
+
+function keep(place, how) {
+  if (place === (here() || FIRST)) return;
+  history[how](null, '', place === FIRST ? location.pathname + location.search : `#${place}`);
 }
 
 function choose(name) {
   if (OUTER[name]) choose(OUTER[name]);
   const found = tabs(name);
   const tab = found.find((each) => each.checkVisibility()) ?? found[0];
-  if (tab && !isSelected(tab)) tab.click();
+  if (!tab || isSelected(tab)) return;
+  choosing = true;
+  tab.click();
+  choosing = false;
 }
 
 function tell(field, value) {
@@ -53,18 +63,17 @@ const WHOLE = {
     choose('takes');
     tell('takes-wanted', id);
   },
-  'use-voice': (key) => {
+  'use-voice': (key, how) => {
     tell('speak-wanted', key);
     choose('speak');
+    keep('speak', how); // a reload there keeps the voice that is chosen then
   },
 };
 
-function go(address) {
+function go(address, how = 'replaceState') {
   const [, name, value] = /^([\w-]*)=?(.*)$/s.exec(address) ?? [];
-  going = true;
-  if (value && WHOLE[name]) WHOLE[name](value);
+  if (value && WHOLE[name]) WHOLE[name](value, how);
   else choose(name || FIRST);
-  setTimeout(() => (going = false), 300); // tabs and scripts are drawn meanwhile
 }
 
 // The script that an address names.
@@ -101,12 +110,13 @@ export async function copyHere() {
 document.addEventListener('click', (event) => {
   const link = event.target.closest?.('a[href*="#use-voice="]');
   if (!link) {
-    if (event.target.closest?.('[role=tab], .overflow-dropdown button')) requestAnimationFrame(() => note());
+    const chosen = !choosing && event.target.closest?.('[role=tab], .overflow-dropdown button');
+    if (chosen) requestAnimationFrame(() => note());
     return;
   }
   event.preventDefault();
   event.stopPropagation();
-  go(decodeURIComponent(link.getAttribute('href').split('#')[1]));
+  go(read(link), 'pushState');
 }, true);
 window.addEventListener('popstate', () => go(here()));
 

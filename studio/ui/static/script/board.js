@@ -52,6 +52,7 @@ class Board {
     this.pieces = new Map(); // key -> { html, drawn, node }: `drawn` is the node as the server sent it
     this.value = { number: '', items: [], heard: {}, answered: [] };
     this.held = null; // what the pointer is down on
+    this.pressing = false; // the pointer is down somewhere in the page
     this.comparing = new Set(); // lines whose takes are shown
     this.drag = null; // { article, target, below } while a line is dragged
     this.search = 0; // timer
@@ -61,6 +62,8 @@ class Board {
     this.saying = null; // the line that is spoken once its form is saved
     root.addEventListener('pointerdown', ({ target }) => (this.held = target));
     const life = lifeOf(root);
+    document.addEventListener('pointerdown', () => (this.pressing = true), { signal: life, capture: true });
+    document.addEventListener('focusin', ({ target }) => this.unfold(target), { signal: life });
     document.addEventListener('selectionchange', () => this.selected(), { signal: life });
     root.addEventListener('mousedown', (event) => event.target.closest('[data-play=words]') && event.preventDefault());
     for (const over of ['pointerup', 'pointercancel']) {
@@ -160,9 +163,19 @@ class Board {
   forgetRead() {
     const typed = field('text') !== field('seen');
     if (this.wasTyped && !typed) keep(DRAFT, 'null');
-    const folded = Boolean(this.value.number) && !typed; // the lines say it all
-    document.querySelector('#script-text')?.classList.toggle('timbre-folded', folded);
     this.wasTyped = typed;
+    this.fold(Boolean(this.value.number) && !typed); // the lines say it all
+  }
+
+  unfold(target) {
+    target.closest?.('#script-text')?.classList.remove('timbre-folded');
+  }
+
+  // The text, unless somebody is in it. Nothing moves while something is pressed.
+  fold(folded) {
+    const box = document.querySelector('#script-text');
+    if (!box || this.pressing) return;
+    box.classList.toggle('timbre-folded', folded && !box.contains(document.activeElement));
   }
 
   remember(number) {
@@ -198,6 +211,7 @@ class Board {
 
   // The line that is heard comes and stays on screen, unless somebody has scrolled away from the one before.
   keepInView(before, heard) {
+    if (this.pressing) return; // it would miss its button
     if (!heard || heard === before || isSeen(heard) || (before && !isSeen(before))) return;
     const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
     heard.scrollIntoView({ block: 'center', behavior: still ? 'auto' : 'smooth' });
@@ -214,6 +228,7 @@ class Board {
 
   // Behind the click, which goes to what is still the pressed button.
   letGo() {
+    setTimeout(() => (this.pressing = false));
     if (!this.held) return;
     setTimeout(() => {
       this.held = null;

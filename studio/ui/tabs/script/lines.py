@@ -50,7 +50,7 @@ def lines_of(
     found = [board.matches(len(places))] if view.words else []
     cut = [board.interrupted()] if interrupted and spoken < len(stands) else []
     told = book_items(opened.project.book, bool(opened.cover), opened.project.left_out)
-    head = [board.bar(view, summary), *cut, *told, board.search(), *found]
+    head = [board.bar(view, summary), board.search(), *cut, *told, *found]
     items = [*head, *rows, *board.pager(view, len(places))]
     return Board(number=opened.number, items=items, heard=heard, answered=answered)
 

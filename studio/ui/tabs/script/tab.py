@@ -170,17 +170,18 @@ def _imports(most: int) -> str:
 
 
 def _speech_area(studio: Studio) -> SpeechArea:
-    cast = _board("cast", elem_id="script-cast")
-    with gr.Row(elem_classes="timbre-go-row"):
-        speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
-        aloud = gr.Checkbox(
-            True,
-            label=word("Play while rendering"),
-            container=False,
-            scale=0,
-            min_width=180,
-            elem_classes="timbre-aloud",
-        )
+    with gr.Row(elem_classes="timbre-stage"):
+        with gr.Row(elem_classes="timbre-go-row"):
+            speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
+            aloud = gr.Checkbox(
+                True,
+                label=word("Play while rendering"),
+                container=False,
+                scale=0,
+                min_width=180,
+                elem_classes="timbre-aloud",
+            )
+        cast = _board("cast", elem_id="script-cast")
     player = live_player(studio.live, elem_id="script-player")
     lines = _board("lines", elem_id="script-lines", server_functions=[_words(studio.scripts)])
     return SpeechArea(cast, speak, aloud, player, lines)
