@@ -32,9 +32,9 @@ function note(how = 'pushState') {
   keep(place(), how);
 }
 
-function keep(place, how) {
-  if (place === (here() || FIRST)) return;
-  history[how](null, '', place === FIRST ? location.pathname + location.search : `#${place}`);
+function keep(name, how) {
+  if (name === (here() || FIRST)) return;
+  history[how](null, '', name === FIRST ? location.pathname + location.search : `#${name}`);
 }
 
 function choose(name) {
