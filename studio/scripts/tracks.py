@@ -40,7 +40,8 @@ def status_of(job: Job, sounds: LineAudio) -> Status:
 
 def spoken_key(job: Job, sounds: LineAudio) -> str:
     """The key of a line's audio, before a change of speed if that exists; else empty."""
-    return next((key for key in (job.natural, job.key) if key and key in sounds), "")
+    keys = (job.natural, job.key) if job.key.startswith(f"{job.natural}-") else (job.key,)
+    return next((key for key in keys if key and key in sounds), "")
 
 
 def problem_of(end: End | None, track: Track) -> str:

@@ -6,6 +6,7 @@ import { lifeOf } from '../lifetime.js';
 import { players } from '../player/player.js';
 import { Sound } from '../player/sound.js';
 import { addStyle } from '../style.js';
+import { LineDrag } from './line_drag.js';
 import { keepOneStop, keyOnLine } from './line_keys.js';
 import { showMood, takeMood } from './line_mood.js';
 import { cutAt, pauseOf, withPause } from './line_pause.js';
@@ -18,8 +19,8 @@ const DRAFT = 'timbre-script-draft';
 const ALOUD = 'timbre-script-aloud'; // whether what is rendered is played, as it was ticked last
 const FOLLOW = 120; // ms between looks at what is heard
 const TOUCHED = 400; // ms for which selected words may still be made anew
+const LATE = 30; // s by which an answer may be older than what is shown; more is a clock that was put back
 const TYPED = 250; // ms after the last letter of a search
-const EDGE = 60; // px from the window's edge where a dragged line scrolls it
 
 // Each tab has its own; a new one begins with the latest.
 function keep(name, value) {
@@ -50,16 +51,16 @@ class Board {
     this.root = root;
     this.tell = tell;
     this.pieces = new Map(); // key -> { html, drawn, node }: `drawn` is the node as the server sent it
-    this.value = { number: '', items: [], heard: {}, answered: [] };
+    this.value = { number: '', items: [], changed: 0, heard: {}, answered: [] };
     this.held = null; // what the pointer is down on
     this.pressing = false; // the pointer is down somewhere in the page
     this.comparing = new Set(); // lines whose takes are shown
-    this.drag = null; // { article, target, below } while a line is dragged
     this.search = 0; // timer
     this.reading = new Reading(root, (line) => tell.words({ number: this.value.number, line }));
     this.chosen = null; // the words that were selected last
     this.unselected = 0; // timer
     this.saying = null; // the line that is spoken once its form is saved
+    this.drag = new LineDrag(root, (moved) => tell.act({ do: 'move', ...moved }));
     root.addEventListener('pointerdown', ({ target }) => (this.held = target));
     const life = lifeOf(root);
     document.addEventListener('pointerdown', () => (this.pressing = true), { signal: life, capture: true });
@@ -74,7 +75,7 @@ class Board {
       clearInterval(timer);
       clearTimeout(this.search);
       clearTimeout(this.unselected);
-      this.endDrag();
+      this.drag.end();
     });
     root.addEventListener('click', (event) => this.click(event));
     root.addEventListener('change', (event) => this.change(event));
@@ -82,14 +83,11 @@ class Board {
     root.addEventListener('reset', (event) => this.close(event.target));
     root.addEventListener('keydown', (event) => this.key(event));
     root.addEventListener('input', (event) => this.searched(event));
-    root.addEventListener('pointerdown', (event) => this.grab(event));
-    root.addEventListener('pointermove', (event) => this.dragTo(event));
-    root.addEventListener('pointerup', () => this.drop());
-    root.addEventListener('pointercancel', () => this.endDrag());
   }
 
-  // value: { number, items: [[key, html], …], heard: { take: [[sample, line], …] }, answered: [press, …] }
+  // value: { number, items: [[key, html], …], changed, heard: { take: [[sample, line], …] }, answered: [press, …] }
   show(value) {
+    if (this.isLate(value)) return;
     const [line, selector] = this.focused();
     if (value.number !== this.value.number) this.forgetView();
     this.value = value;
@@ -108,6 +106,12 @@ class Board {
     const gone = selector && !this.root.contains(document.activeElement); // a moved node loses it
     if (gone) this.root.querySelector(`article[data-line="${line}"] ${selector}`)?.focus();
     this.follow();
+  }
+
+  // What a poll has read before a press changed it, which was answered first.
+  isLate({ number, changed }) {
+    const age = this.value.changed - changed;
+    return number === this.value.number && age > 0 && age < LATE;
   }
 
   focused() {
@@ -322,52 +326,6 @@ class Board {
     article.querySelector('[data-takes]').setAttribute('aria-expanded', String(shown));
   }
 
-  // ---- a line is dragged by its grip
-
-  grab(event) {
-    const grip = event.target.closest('[data-grip]');
-    if (!grip || event.button) return;
-    grip.setPointerCapture(event.pointerId);
-    document.documentElement.style.userSelect = 'none'; // else the lines passed over are selected
-    this.drag = { article: grip.closest('article'), target: null, below: false };
-  }
-
-  dragTo({ clientY }) {
-    if (!this.drag) return;
-    const { article } = this.drag;
-    article.classList.add('dragged');
-    if (clientY < EDGE) window.scrollBy(0, -EDGE / 4);
-    if (clientY > window.innerHeight - EDGE) window.scrollBy(0, EDGE / 4);
-    const articles = [...this.root.querySelectorAll('article')];
-    const boxes = articles.map((each) => each.getBoundingClientRect());
-    let place = boxes.findIndex(({ bottom }) => clientY < bottom);
-    if (place < 0) place = articles.length - 1;
-    const { top, height } = boxes[place];
-    this.mark(articles[place], clientY > top + height / 2);
-  }
-
-  mark(target, below) {
-    const { target: before, article } = this.drag;
-    before?.classList.remove('drop-above', 'drop-below');
-    Object.assign(this.drag, { target, below });
-    if (target !== article) target.classList.add(below ? 'drop-below' : 'drop-above');
-  }
-
-  drop() {
-    const { article, target, below } = this.drag ?? {};
-    this.endDrag();
-    if (!target || target === article) return;
-    const [line, onto] = [article, target].map((each) => Number(each.dataset.line));
-    this.tell.act({ do: 'move', line, target: onto, below });
-  }
-
-  endDrag() {
-    if (this.drag) document.documentElement.style.userSelect = '';
-    this.drag?.article.classList.remove('dragged');
-    this.drag?.target?.classList.remove('drop-above', 'drop-below');
-    this.drag = null;
-  }
-
   // ---- forms
 
   open(article) {
@@ -461,7 +419,7 @@ class Board {
   }
 
   keyOnGrip(event) {
-    if (event.key === 'Escape' && this.drag) this.endDrag();
+    if (event.key === 'Escape') this.drag.end();
     const step = { ArrowUp: 'up', ArrowDown: 'down' }[event.key];
     if (!step) return;
     event.preventDefault();

@@ -338,7 +338,8 @@ class ScriptTab:
             wanted = view.voices.lower()
             none = [] if any(wanted in name.lower() for name, _ in voices) else [board.no_voices()]
             items = [board.voice_search(), *none, *items]
-        return Board(number=opened.number, items=items, heard={}, answered=[])
+        number, changed = opened.number, opened.project.changed
+        return Board(number=number, items=items, changed=changed, heard={}, answered=[])
 
     def _lines(self, opened: OpenScript, view: View) -> Board:
         number = opened.number

@@ -14,6 +14,7 @@ from engine import SAMPLE_RATE, InvalidAudio, Message, Pcm
 from studio.scripts import Job, Line, LineAudio, Progress, Status
 from studio.scripts.open_script import OpenScript
 from studio.scripts.text.cues import cues_of
+from studio.scripts.tracks import spoken_key
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.left_out import book_items
 from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, TakeRow, View
@@ -33,7 +34,8 @@ def lines_of(
 ) -> Board:
     """The bar, the search field, a page of lines and the pager."""
     if opened.sounds is None:
-        return Board(number="", items=[("empty", board.EMPTY)], heard={}, answered=[])
+        items = [("empty", board.EMPTY)]
+        return Board(number="", items=items, changed=0.0, heard={}, answered=[])
     stands = [standing(job) for job in opened.jobs]
     wanted = WANTED.get(view.show)
     lines = opened.script.lines
@@ -52,7 +54,8 @@ def lines_of(
     told = book_items(opened.project.book, bool(opened.cover), opened.project.left_out)
     head = [board.bar(view, summary), board.search(), *cut, *told, *found]
     items = [*head, *rows, *board.pager(view, len(places))]
-    return Board(number=opened.number, items=items, heard=heard, answered=answered)
+    number, changed = opened.number, opened.project.changed
+    return Board(number=number, items=items, changed=changed, heard=heard, answered=answered)
 
 
 def _row(opened: OpenScript, place: int, status: Status, error: str) -> Row:
@@ -90,14 +93,15 @@ def _takes(opened: OpenScript, line: Line, job: Job) -> list[TakeRow]:
     """The takes, if there is more than one."""
     assert opened.sounds is not None
     sounds, takes = opened.sounds, opened.takes(line, job)
-    if len(takes) < 2 and (not takes or takes[0].key in (job.key, job.natural)):
+    used = (job.key, spoken_key(job, sounds))
+    if len(takes) < 2 and (not takes or takes[0].key in used):
         return []
     return [
         TakeRow(
             take.key,
             sounds.samples(take.key) / SAMPLE_RATE,
             _peaks(sounds, take.key),
-            take.key in (job.key, job.natural),
+            take.key in used,
             "" if line.text.startswith(take.text) else take.text,
         )
         for take in takes

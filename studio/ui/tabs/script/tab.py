@@ -199,7 +199,7 @@ def _words(store: ScriptStore) -> Callable[[dict[str, Any]], Any]:
 
 def _board(kind: str, **kwargs: Any) -> gr.HTML:
     return gr.HTML(
-        value=Board(number="", items=[], heard={}, answered=[]),
+        value=Board(number="", items=[], changed=0.0, heard={}, answered=[]),
         html_template=f'<div class="timbre-board {kind}"></div>',
         apply_default_css=False,
         js_on_load=on_load("static/script/board.js", BOARD_EVENTS, lines=kind == "lines"),

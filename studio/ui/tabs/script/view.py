@@ -62,6 +62,7 @@ class Board(TypedDict):
 
     number: str  # of the script
     items: list[Item]  # in order
+    changed: float  # when the script was changed last, to tell a late answer from a newer one
     heard: dict[str, list[tuple[int, int]]]  # by take: where a line begins in it, and which
     answered: list[str]  # the latest presses that were carried out, as board.js has named them
 

@@ -27,6 +27,7 @@ def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 
 def test_a_line_is_put_in_a_mood_and_out_of_it(open_page: OpenPage, url: str) -> None:
     page = open_page(url)
+    page.locator("#script-lines .timbre-board > *").first.wait_for()
     page.locator("#script-text textarea").fill(TEXT)
     page.get_by_role("button", name="Split into lines").click()
     lines = page.locator("#script-lines article")

@@ -94,7 +94,13 @@ def test_selected_words_are_made_anew_and_the_take_before_is_kept(tab, number, m
     sound = opened.sounds.read(after)
     assert heard([each for each in payloads if "id" in each]) == sound.tobytes()
     assert not np.array_equal(sound, opened.sounds.read(before))
-    assert before in [take.key for take in opened.takes(opened.script.line(1))]
+    assert [take.key for take in opened.takes(opened.script.line(1))] == [before, after]
+    assert html(page(tab, number).lines).count("In use") == 1
+    act(tab, number, do="unlock", line=1)  # the seed's own sound is in use again
+    opened = tab.store.open(number)
+    assert opened.job(1).key == before
+    assert {take.key for take in opened.takes(opened.script.line(1))} == {before, after}
+    act(tab, number, do="undo")
     assert tab.store.undone_next(number) == Message("the words of line {place}", place=2)
     [refused] = told(tab.play(number, event(do="words", line=99, at=0, to=3)))
     assert refused["ended"]["reason"] == "refused"

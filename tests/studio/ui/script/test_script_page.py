@@ -20,7 +20,8 @@ from studio.scripts import Projects, plan, resolve_cast
 from studio.scripts.open_script import OpenScript
 from studio.scripts.store import ScriptStore
 from studio.ui.page import mount_page
-from studio.ui.tabs.script.view import PAGE
+from studio.ui.tabs.script.handlers import ScriptTab
+from studio.ui.tabs.script.view import PAGE, Board, View
 from tests.support.browser import PATIENCE, OpenPage, Server, Tap, expect, play_through, wait_until
 from tests.support.player_stage import as_heard
 
@@ -248,6 +249,44 @@ def test_a_button_is_not_drawn_over_while_it_is_pressed(open_page: OpenPage, url
     second.locator("textarea").wait_for()
     second.locator("textarea").press("Escape")
     page.locator("article[data-status=done]").nth(1).wait_for()
+
+
+RELAPSED = """() => {
+  window.shown = [];
+  const board = document.querySelector('#script-lines');
+  const note = () => window.shown.push(board.querySelectorAll('.said p')[1]?.textContent);
+  const everything = { childList: true, subtree: true, characterData: true };
+  new MutationObserver(note).observe(board, everything);
+}"""
+
+
+def test_a_poll_that_is_answered_late_takes_no_change_back(
+    open_page: OpenPage, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = laid_out(open_page(url))
+    second = lines(page).nth(1)
+    second.wait_for()
+    polled, release = threading.Event(), threading.Event()
+    build = ScriptTab._lines
+
+    def late(tab: ScriptTab, opened: OpenScript, view: View) -> Board:
+        board = build(tab, opened, view)
+        if not polled.is_set():
+            polled.set()
+            release.wait(PATIENCE)
+        return board
+
+    monkeypatch.setattr(ScriptTab, "_lines", late)
+    lines(page).first.get_by_label("Listen to line 1").click()
+    wait_until(polled.is_set)
+    second.get_by_label("Edit").click()
+    second.locator("textarea").fill("And to all of you.")
+    press(page, "Save")
+    expect(second.locator(".said p")).to_have_text("And to all of you.")
+    page.evaluate(RELAPSED)
+    release.set()
+    lines(page).first.locator(".sound svg").wait_for()  # a later answer has come
+    assert set(page.evaluate("window.shown")) <= {"And to all of you."}
 
 
 MARKED = (
