@@ -221,9 +221,8 @@ def test_takes_are_compared_and_lines_found_and_dragged(open_page: OpenPage, url
     expect(lines(page)).to_have_count(2)
     page.get_by_placeholder("Search in lines").fill("")
     expect(lines(page)).to_have_count(3)
-    grip = lines(page).nth(2).locator("[data-grip]").bounding_box()
+    lines(page).nth(2).locator("[data-grip]").hover()  # scrolls it into view
     target = lines(page).first.bounding_box()
-    page.mouse.move(grip["x"] + 8, grip["y"] + 8)
     page.mouse.down()
     page.mouse.move(target["x"] + 90, target["y"] + 4, steps=5)
     page.mouse.up()
