@@ -37,8 +37,30 @@ function keep(name, how) {
   history[how](null, '', name === FIRST ? location.pathname + location.search : `#${name}`);
 }
 
+// What a tab holds is there only once it was opened.
+function whenThere(selector, then) {
+  const look = () => {
+    const node = document.querySelector(selector);
+    if (!node) return;
+    watch.disconnect();
+    then(node);
+  };
+  const watch = new MutationObserver(look);
+  watch.observe(document.body, { subtree: true, childList: true });
+  look();
+}
+
 function choose(name) {
-  if (OUTER[name]) choose(OUTER[name]);
+  if (!/^[\w-]+$/.test(name)) return; // it is no name of ours
+  if (OUTER[name]) {
+    choose(OUTER[name]);
+    whenThere(`[role=tab][data-tab-id="${name}"]`, () => select(name));
+  } else {
+    select(name);
+  }
+}
+
+function select(name) {
   const found = tabs(name);
   const tab = found.find((each) => each.checkVisibility()) ?? found[0];
   if (!tab || isSelected(tab)) return;
@@ -48,10 +70,10 @@ function choose(name) {
 }
 
 function tell(field, value) {
-  const input = document.querySelector(`#${field} :is(textarea, input)`);
-  if (!input) return;
-  input.value = value;
-  input.dispatchEvent(new Event('input', { bubbles: true }));
+  whenThere(`#${field} :is(textarea, input)`, (input) => {
+    input.value = value;
+    input.dispatchEvent(new Event('input', { bubbles: true }));
+  });
 }
 
 const WHOLE = {

@@ -1,0 +1,75 @@
+"""Tabs, scripts, takes and voices have addresses: Back goes back, a link opens what it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import fastapi
+import pytest
+
+from engine import Library
+from engine.testing import FakeEngine
+from studio.context import open_studio
+from studio.ui.page import mount_page
+from tests.support.browser import OpenPage, Server, expect, open_tab
+from tests.support.tab_makers import some_clone
+
+
+@pytest.fixture(scope="module")
+def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    library = Library(tmp_path_factory.mktemp("data") / "voices")
+    library.save("Ada", some_clone(), consent=True)
+    application = fastapi.FastAPI()
+    with FakeEngine() as engine:
+        mount_page(application, open_studio(engine, library))
+        with Server(application) as url:
+            yield url
+
+
+def opened(page: Any, name: str) -> None:
+    expect(page.get_by_role("tab", name=name, exact=True)).to_have_attribute(
+        "aria-selected", "true"
+    )
+
+
+def test_back_goes_to_the_tab_before_and_a_link_to_what_it_names(
+    open_page: OpenPage, url: str
+) -> None:
+    page = open_page(url)
+    page.get_by_label("Text", exact=True).first.fill("The train leaves at seven.")
+    page.locator(".timbre-go:visible").click()
+    link = page.locator("[data-do=copy]:visible", has_text="Copy link").first
+    take = (link.get_attribute("data-text") or "").replace("{page}", url.rstrip("/"))
+    open_tab(page, "Library")
+    opened(page, "Takes")
+    open_tab(page, "Voices")
+    opened(page, "Voices")
+    expect(page).to_have_url(re.compile("#voices$"))
+    page.locator("#library-voices li", has_text="Ada").get_by_text("Use in Speak").click()
+    opened(page, "Speak")
+    page.go_back()
+    opened(page, "Voices")
+    open_tab(page, "Script")
+    page.get_by_role("button", name="Show an example").click()
+    expect(page).to_have_url(re.compile("#script=."))
+    script = page.url
+    page.goto("about:blank")
+    page.goto(script)
+    page.locator("#script-lines article").first.wait_for()
+    opened(page, "Script")
+    page.goto("about:blank")
+    page.goto(take)
+    opened(page, "Takes")
+    page.locator(".timbre-take:visible", has_text="The train leaves at seven.").wait_for()
+    page.goto("about:blank")
+    page.goto(f"{url}#moods")
+    opened(page, "Moods")
+    page.goto("about:blank")
+    page.goto(f"{url}#use-voice=%23ada")
+    expect(page.get_by_label("Voice", exact=True)).to_have_value("Ada")
+    for wrong in ("%E0%A4%A", "nobody", "script=../../x", 'a"]b', "take="):
+        page.goto("about:blank")
+        page.goto(f"{url}#{wrong}")
+        page.get_by_role("tab").first.wait_for()
