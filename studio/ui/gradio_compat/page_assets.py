@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +21,13 @@ import gradio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.ui.gradio_compat.script_mends import mended
+
 FOLDER: Final = Path(gradio.__file__).parent / "templates" / "frontend" / "assets"
 ROUTE: Final = "/assets/"
 TYPES: Final = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
 FOR_GOOD: Final = "public, max-age=31536000, immutable"
+ASK: Final = "public, no-cache"  # kept too, but only while the version is the same
 # Components that a page shows first; others load theirs when they are needed.
 KINDS: Final = re.compile(
     "accordion|button|checkbox|column|dropdown|form|group|html|markdown|number|row|slider|state|"
@@ -36,10 +41,13 @@ _FILES = re.compile(r"m\.f=\[([^\]]*)\]")
 _LATER = r"import\(`\./([\w.-]+)`\).{0,40}?,__vite__mapDeps\(\[([\d,]*)\]\)"
 _COMPONENT = re.compile(rf"(\w+):\{{[^{{}}]*?component:\(\)=>\w+\(\(\)=>{_LATER}")
 
-# An event that came while its function ran (`always_last`) is run again by Gradio with all that
-# the same moment sets off: two of them go on for ever where answers are slow. Only it runs again.
-_AGAIN = re.compile(rb"(this\.queue\.delete\((\w+)\.id\),this\.dispatch\()(\w+)\)")
-_ONE_AGAIN = rb"\1{...\3,type:`fn`,fn_index:\2.id})"
+
+@dataclass(frozen=True)
+class _Asset:
+    """`version`: of a mended file, which a browser asks for each time; empty: kept for good."""
+
+    body: bytes
+    version: str
 
 
 class PageAssets:
@@ -48,7 +56,7 @@ class PageAssets:
     def __init__(self, app: ASGIApp, folder: Path = FOLDER, head: str = "") -> None:
         self._app = app
         self._files = {each.name: each for each in folder.iterdir() if _HASHED.fullmatch(each.name)}
-        self._kept: dict[str, bytes] = {}  # compressed; 4 MB if all are requested
+        self._kept: dict[str, _Asset] = {}  # 4 MB if all are requested
         known = (each for each in opening(folder) if each in self._files)
         self._links = links(known) + head.encode()
 
@@ -58,12 +66,14 @@ class PageAssets:
         if scope["path"] == "/":
             return await self._app(scope, receive, _Announced(send, self._links).send)
         folder, _, name = scope["path"].rpartition("/")
-        packed = "gzip" in Headers(scope=scope).get("accept-encoding", "")
+        asked = Headers(scope=scope)
+        packed = "gzip" in asked.get("accept-encoding", "")
         if not packed or f"{folder}/" != ROUTE or name not in self._files:
             return await self._app(scope, receive, send)
         if name not in self._kept:
             self._kept[name] = await asyncio.to_thread(_packed, self._files[name])
-        return await _answer(send, name, self._kept[name])
+        known = asked.get("if-none-match", "")
+        return await _answer(send, name, self._kept[name], known)
 
 
 def opening(folder: Path) -> list[str]:
@@ -113,21 +123,30 @@ def _read(script: Path) -> tuple[str, list[str]]:
     return text, re.findall(r'"\./([^"]+)"', found[1]) if found else []
 
 
-def _packed(path: Path) -> bytes:
-    return gzip.compress(_AGAIN.sub(_ONE_AGAIN, path.read_bytes()), mtime=0)
+def _packed(path: Path) -> _Asset:
+    plain = path.read_bytes()
+    better = mended(plain)
+    version = f'"{hashlib.sha256(better).hexdigest()[:16]}"' if better != plain else ""
+    return _Asset(gzip.compress(better, mtime=0), version)
 
 
-async def _answer(send: Send, name: str, body: bytes) -> None:
+async def _answer(send: Send, name: str, asset: _Asset, known: str) -> None:
+    same = bool(asset.version) and asset.version in known
     headers = {
         "content-type": TYPES[name.rpartition(".")[2]],
         "content-encoding": "gzip",
-        "content-length": str(len(body)),
+        "content-length": str(len(asset.body)),
         "cache-control": FOR_GOOD,
         "vary": "Accept-Encoding",
     }
+    if asset.version:
+        headers |= {"cache-control": ASK, "etag": asset.version}
+    if same:
+        headers = {key: headers[key] for key in ("cache-control", "vary", "etag")}
     raw = [(key.encode(), value.encode()) for key, value in headers.items()]
-    await send({"type": "http.response.start", "status": 200, "headers": raw})
-    await send({"type": "http.response.body", "body": body})
+    status = 304 if same else 200
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": b"" if same else asset.body})
 
 
 class _Announced:

@@ -1,4 +1,4 @@
-"""Gradio's scripts arrive compressed, as they are in its folder but for one mend, and only once."""
+"""Gradio's scripts arrive compressed, as they are in its folder but for mends, and only once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from fastapi.testclient import TestClient
 
 from studio.ui.gradio_compat.page_assets import FOLDER, PageAssets, opening
+from studio.ui.gradio_compat.script_mends import mended
 
 SCRIPT = b"export const answer = 42; // " + bytes(range(128)) * 80
 
@@ -57,6 +58,31 @@ def test_what_waited_is_run_again_alone() -> None:
         sent = client.get(f"/assets/{script.name}").content
     assert script.read_bytes().count(b"this.queue.delete(") == 2  # else Gradio does it otherwise
     assert len(re.findall(form, sent)) == 2
+
+
+def test_the_clock_of_a_loading_sign_ends_with_it() -> None:
+    """Gradio's own goes on where the sign is taken away: 60 frames a second, for ever."""
+    [script] = FOLDER.glob("statustracker-*.js")
+    plain = script.read_bytes()
+    changed = mended(plain)
+    assert (
+        len(re.findall(rb"/1e3\),(\w+)&&(\w+)\.status===`pending`&&(\w+)\(\)\}\)\}", changed)) == 1
+    )
+    assert len(changed) < len(plain) + 40  # and nothing else
+
+
+def test_a_mended_script_is_asked_for_again_and_sent_once() -> None:
+    [script] = FOLDER.glob("Blocks-*.js")
+    app = FastAPI()
+    app.add_middleware(PageAssets)
+    with TestClient(app) as client:
+        first = client.get(f"/assets/{script.name}")
+        assert first.headers["cache-control"] == "public, no-cache"
+        seen = {"if-none-match": first.headers["etag"]}
+        again = client.get(f"/assets/{script.name}", headers=seen)
+        other = client.get(f"/assets/{script.name}", headers={"if-none-match": '"other"'})
+    assert (again.status_code, again.content) == (304, b"")
+    assert (other.status_code, other.content) == (200, first.content)
 
 
 def test_it_is_compressed_once(client: TestClient, folder: Path) -> None:
