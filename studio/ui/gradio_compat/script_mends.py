@@ -7,6 +7,18 @@ from __future__ import annotations
 
 import re
 
+# How a node of the page is found by its id: through all of the tree, for each state that changes.
+_FIND = re.compile(
+    rb"function (\w+)\(e,t\)\{if\(e\.id===t\)return e;if\(e\.children\)for\(let n of e\.children\)"
+    rb"\{let e=\1\(n,t\);if\(e\)return e\}return null\}"
+)
+_FIND_ONCE = (
+    rb"function \1(e,t){function f(e){if(e.id===t)return e;if(e.children)for(let n of e.children)"
+    rb"{let r=f(n);if(r)return r}return null}let k=\1.k??=new WeakMap,m=k.get(e);"
+    rb"m||k.set(e,m=new Map);let n=m.get(t);n||(n=f(e))&&m.set(t,n);return n??null}"
+)
+_RERENDER = b"rerender(e,t){"
+
 MENDS = (
     # An event that came while its function ran (`always_last`) is run again with all that the same
     # moment sets off: two of them go on for ever where answers are slow. Only it runs again.
@@ -25,10 +37,29 @@ MENDS = (
         ),
         rb"\1&&\3.status===`pending`",
     ),
+    # Every press tells every component that ever waited how it stands, before its request is sent.
+    # Those are told that stand otherwise than they were told.
+    (
+        re.compile(
+            rb"(Object\.entries\(this\.loading_stati\.current\))"
+            rb"(\.map\(\(\[e,t\]\)=>this\.update_state_cb)"
+        ),
+        rb"\1.filter(([e,t])=>{let n=this.told??={},r=JSON.stringify(t),i=n[e]!==r;"
+        rb"n[e]=r;return i})\2",
+    ),
 )
 
 
 def mended(script: bytes) -> bytes:
     for fault, better in MENDS:
         script = fault.sub(better, script)
-    return script
+    return _indexed(script)
+
+
+def _indexed(script: bytes) -> bytes:
+    """Nodes are looked for once; what is rendered anew is looked for again."""
+    found = _FIND.search(script)
+    if not found or _RERENDER not in script:
+        return script
+    forget = _RERENDER + found[1] + b".k=null;"
+    return _FIND.sub(_FIND_ONCE, script).replace(_RERENDER, forget, 1)

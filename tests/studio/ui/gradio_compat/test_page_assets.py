@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +71,53 @@ def test_the_clock_of_a_loading_sign_ends_with_it() -> None:
         len(re.findall(rb"/1e3\),(\w+)&&(\w+)\.status===`pending`&&(\w+)\(\)\}\)\}", changed)) == 1
     )
     assert len(changed) < len(plain) + 40  # and nothing else
+
+
+def test_only_components_that_stand_otherwise_are_told() -> None:
+    [script] = FOLDER.glob("Blocks-*.js")
+    plain = script.read_bytes()
+    told = b"Object.entries(this.loading_stati.current).map(([e,t])=>this.update_state_cb("
+    assert plain.count(told) == 1  # else Gradio does it otherwise
+    assert mended(plain).count(b"this.loading_stati.current).filter(([e,t])=>{let n=this.told") == 1
+
+
+FINDS = """
+const leaf = (id) => ({ id });
+const inner = { id: 2, children: [leaf(3), { id: 4, children: [leaf(5)] }] };
+const root = { id: 0, children: [leaf(1), inner] };
+const other = { id: 0, children: [leaf(9)] };
+const expect = (found, id) => { if ((found?.id ?? null) !== id) throw new Error(`not ${id}`); };
+for (const again of [1, 2]) {
+  for (const id of [0, 1, 2, 3, 4, 5]) expect(find(root, id), id);
+  expect(find(root, 9), null);
+  expect(find(other, 9), 9);
+  expect(find(other, 5), null);
+}
+root.children.push(leaf(9));
+expect(find(root, 9), 9);
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.parametrize("better", [False, True])
+def test_nodes_are_found_as_gradio_finds_them(better: bool) -> None:
+    [script] = FOLDER.glob("core-*.js")
+    text = mended(script.read_bytes()) if better else script.read_bytes()
+    function = re.search(
+        rb"function (\w+)\(e,t\)\{(?:function f\(e\)\{)?if\(e\.id===t\).*?(?=function )", text
+    )
+    assert function
+    assert (b".k??=new WeakMap" in function[0]) == better
+    code = f"{function[0].decode()}; const find = {function[1].decode()}; {FINDS}"
+    run = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_what_is_rendered_anew_is_looked_for_again() -> None:
+    [script] = FOLDER.glob("core-*.js")
+    plain = script.read_bytes()
+    assert plain.count(b"rerender(e,t){") == 1
+    assert re.search(rb"rerender\(e,t\)\{\w+\.k=null;", mended(plain))
 
 
 def test_a_mended_script_is_asked_for_again_and_sent_once() -> None:
