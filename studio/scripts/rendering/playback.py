@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
@@ -36,7 +36,7 @@ from studio.voices.voice_catalog import PHRASE
 
 MARKS = 100  # of a take that is heard; more than lie ahead of a listener
 HEARD = 120.0  # seconds that a take is known after all of it was sent
-SOON = 2.0  # seconds in which a press of Speak must have become a rendering
+SOON = 10.0  # seconds in which a press of Speak must have begun to prepare a rendering
 MOST_UNATTENDED = 16  # renders that go on without a page; the one left first is stopped
 GUESTS_UNATTENDED = 3600.0  # seconds that a guest's render goes on without a page
 BEAT = 0.4  # seconds after which a closed page is noticed
@@ -98,6 +98,7 @@ class ScriptPlayback:
         self._listeners: dict[str, list[Listener]] = defaultdict(list)
         self._failures: dict[str, dict[str, str]] = defaultdict(dict)  # by script, by key
         self._asked: dict[str, float] = {}
+        self._begun: Counter[str] = Counter()  # renderings that are prepared
         store.on_change = self._changed
 
     # State.
@@ -111,7 +112,7 @@ class ScriptPlayback:
     def busy(self, number: str) -> bool:
         """Whether lines of this script are being rendered or heard, or soon will be."""
         pressed = self._asked.get(number, -SOON)
-        spoken = self._renders.get(number) or self.listening(number)
+        spoken = self._begun[number] or self._renders.get(number) or self.listening(number)
         return bool(spoken) or time.monotonic() - pressed < SOON
 
     def progress(self, number: str) -> Progress | None:
@@ -153,18 +154,19 @@ class ScriptPlayback:
     ) -> Payloads:
         """Render what is not rendered, from line `start` on, and play it in order: from the word
         at character `at` of that line, where it has sound."""
-        try:
-            opened = await asyncio.to_thread(self._ready, number)
-            first = _first(opened, self.line_status(opened)) if start is None else start
-            after = opened.script.lines[opened.script.place(first) :]
-            wanted = None if start is None else {line.id for line in after}
-            skip = 0 if at is None else await asyncio.to_thread(_begins, opened, first, at)
-        except TimbreError as error:
-            yield refusal(error.message)
-            return
-        render = await self._render_of(opened, first, aloud, wanted)
-        stream = ScriptStream(render.batch, first, owner=False, skip=skip)
-        listener = Listener(stream, render, await asyncio.to_thread(self._said, opened))
+        with self._preparing(number):
+            try:
+                opened = await asyncio.to_thread(self._ready, number)
+                first = _first(opened, self.line_status(opened)) if start is None else start
+                after = opened.script.lines[opened.script.place(first) :]
+                wanted = None if start is None else {line.id for line in after}
+                skip = 0 if at is None else await asyncio.to_thread(_begins, opened, first, at)
+            except TimbreError as error:
+                yield refusal(error.message)
+                return
+            render = await self._render_of(opened, first, aloud, wanted)
+            stream = ScriptStream(render.batch, first, owner=False, skip=skip)
+            listener = Listener(stream, render, await asyncio.to_thread(self._said, opened))
         async with self._joined(number, render, aloud):
             if aloud:
                 async for payload in self._heard(number, listener):
@@ -173,6 +175,16 @@ class ScriptPlayback:
             yield None  # the page shows at once that this is rendered
             while not await render.batch.ended(BEAT):
                 yield None  # not for each chunk: the page polls the lines
+
+    @contextmanager
+    def _preparing(self, number: str) -> Iterator[None]:
+        """A long script takes seconds before it is rendered: the page looks again meanwhile."""
+        self._begun[number] += 1
+        try:
+            yield
+        finally:
+            self._begun[number] -= 1
+            self._begun += Counter()  # without what is none
 
     async def listen(self, number: str, line: int, aloud: bool = True) -> Payloads:
         """Render one line where it has no audio, and play it if `aloud`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Coroutine, Iterator
 from dataclasses import replace
@@ -286,6 +287,34 @@ def test_a_rendering_that_nobody_hears_sends_its_page_a_beat_and_no_more(tmp_pat
     with studio.engine:
         count, seconds = in_time(work())
     assert count <= seconds / playback.BEAT + 2
+
+
+def test_a_page_looks_on_while_a_long_script_is_prepared(tab, number, monkeypatch):
+    """Before: what took more than two seconds was made and never shown."""
+    prepare, may_go_on, began = tab.playback._ready, threading.Event(), threading.Event()
+
+    def slowly(*asked: Any) -> Any:
+        began.set()
+        assert may_go_on.wait(60)
+        return prepare(*asked)
+
+    async def work() -> list[bool]:
+        speaking = asyncio.ensure_future(_through(tab.playback.speak(number, False)))
+        await asyncio.to_thread(began.wait, 60)
+        looked = [tab.playback.busy(number)]
+        may_go_on.set()
+        await speaking
+        return [*looked, tab.playback.busy(number)]
+
+    monkeypatch.setattr(playback, "SOON", 0.0)
+    monkeypatch.setattr(tab.playback, "_ready", slowly)
+    assert in_time(work()) == [True, False]
+
+
+def test_what_could_not_be_prepared_is_not_waited_for(tab, monkeypatch):
+    monkeypatch.setattr(playback, "SOON", 0.0)
+    in_time(_through(tab.playback.speak("none", False)))
+    assert not tab.playback.busy("none")
 
 
 @pytest.mark.parametrize("guests", [False, True])
