@@ -6,12 +6,12 @@ the next part's first word is heard (studio.word_times), or without its sound by
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from engine import SAMPLE_RATE, SYLLABIC, spoken_size
+from engine import SAMPLE_RATE, spoken_size
+from studio.scripts.export.caption_rows import columns, wrapped
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.text.sentences import SpokenPiece, spoken_pieces
 from studio.scripts.timeline import Chapter, Span, Timeline
@@ -102,14 +102,15 @@ def _ends(texts: Sequence[str], span: Span, sounds: LineAudio | None) -> list[in
 
 
 def _fitting(text: str, speaker: str) -> list[str]:
-    """The text in as few and even parts as fit into a caption each, beside the speaker's name
-    unless that is long."""
-    before = f"{speaker}: " if 0 < len(speaker) <= ROW // 2 else ""
-    for parts in range(1, len(text)):
-        width = -(-len(text) // parts) + (SLACK if parts > 1 else 0)
-        texts = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
-        if all(_fits(before + part) for part in texts):
-            return texts
+    """The text in as few and even parts as fit into a caption each, beside the speaker's name;
+    only what would fit nowhere is broken inside a word."""
+    before, size = _before(speaker), columns(text)
+    for whole in (True, False):
+        for parts in range(1, 2 + size // (ROW // 2)):
+            width = -(-size // parts) + (SLACK if parts > 1 else 0)
+            texts = wrapped(text, width, whole)
+            if all(_fits(before + part) for part in texts):
+                return texts
     return [text]
 
 
@@ -117,17 +118,24 @@ def _fits(text: str) -> bool:
     return _rows(text).count("\n") < ROWS
 
 
+def _before(speaker: str) -> str:
+    """A name as it stands before what is said; a long one is shortened."""
+    if not speaker:
+        return ""
+    head = next(iter(wrapped(speaker, ROW // 2 - 3)), "")
+    return f"{speaker if columns(speaker) <= ROW // 2 else f'{head}…'}: "
+
+
 def _is_dialogue(shown: Iterable[Caption]) -> bool:
     return len({each.speaker for each in shown}) > 1
 
 
 def _with_name(caption: Caption, named: bool) -> str:
-    return f"{caption.speaker}: {caption.text}" if named and caption.speaker else caption.text
+    return f"{_before(caption.speaker)}{caption.text}" if named else caption.text
 
 
 def _rows(text: str) -> str:
-    """Break into rows; text without spaces is not broken."""
-    return text if SYLLABIC.search(text) else textwrap.fill(text, ROW, break_long_words=False)
+    return "\n".join(wrapped(text, ROW))
 
 
 def _voice(speaker: str) -> str:

@@ -15,12 +15,13 @@ import pyloudnorm
 import pysubs2
 import pytest
 import soundfile
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, InvalidSetting, Pcm, Preset, TimbreError
 from studio.scripts.export import captions as captions_module
 from studio.scripts.export.audio_files import AudioFormat, Tags
+from studio.scripts.export.caption_rows import columns, wrapped
 from studio.scripts.export.captions import captions, chapter_list, srt, vtt
 from studio.scripts.export.export_files import export_file, export_lines
 from studio.scripts.export.limiter import CEILING, Limiter, true_peaks
@@ -126,21 +127,50 @@ def test_subtitle_files_say_what_they_should_to_another_reader(
         events = list(pysubs2.SSAFile.from_string(text, format_=kind, keep_html_tags=True))
         assert [(e.start, e.end) for e in events] == [(c.start, c.end) for c in shown]
     assert srt(each.timeline).count("-->") == vtt(each.timeline).count("-->") == len(shown)
-    assert max(len(row) for row in srt(each.timeline).splitlines() if row.isascii()) <= 50
+    assert max(map(columns, srt(each.timeline).splitlines())) <= 42
+
+
+SPEAKERS = ["", "Anna", "The second gentleman", "A speaker of a very long name indeed", "爱丽丝"]
 
 
 @given(
     st.lists(st.text("abcdefghij", min_size=1, max_size=12), min_size=1, max_size=40),
-    st.sampled_from(["", "Anna", "The second gentleman"]),
+    st.sampled_from(SPEAKERS),
 )
 def test_a_caption_has_two_rows_with_its_speaker(words: list[str], speaker: str) -> None:
     text = " ".join(words)
+    assert " ".join(shown_in_two_rows(text, speaker)) == text
+
+
+@given(
+    st.lists(st.text("a中文，。「」é-", min_size=1, max_size=100), min_size=1, max_size=12),
+    st.sampled_from(SPEAKERS),
+)
+@example(["h" * 80], "Anna")
+@example(["中" * 80], "爱丽丝")
+@example(["，" * 100], "")
+def test_a_caption_has_two_rows_in_any_script(words: list[str], speaker: str) -> None:
+    parts = shown_in_two_rows(" ".join(words), speaker)
+    assert "".join("".join(parts).split()) == "".join(words)
+
+
+def shown_in_two_rows(text: str, speaker: str) -> list[str]:
+    """The parts, none of which is wider or higher than a caption."""
     parts = captions_module._fitting(text, speaker)
-    assert " ".join(parts) == text
     for part in parts:
-        rows = captions_module._rows(f"{speaker}: {part}" if speaker else part).splitlines()
+        rows = captions_module._rows(captions_module._before(speaker) + part).splitlines()
         assert len(rows) <= 2
-        assert max(map(len, rows)) <= 42
+        assert max(map(columns, rows)) <= 42
+    return parts
+
+
+def test_rows_break_between_characters_and_keep_marks_with_what_they_close() -> None:
+    rows = wrapped("他说：「我们明天早上八点在车站见面吧。」她点了点头，没有说话。", 20)
+    assert wrapped("우리는 내일 아침 여덟 시에 역에서", 20) == [
+        "우리는 내일 아침",
+        "여덟 시에 역에서",
+    ]
+    assert rows == ["他说：「我们明天早上", "八点在车站见面吧。」", "她点了点头，没有说", "话。"]
 
 
 def test_subtitle_files_as_they_are_written(tmp_path: Path) -> None:
