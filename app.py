@@ -389,6 +389,9 @@ def bench(
         Path | None, typer.Option("--out", "--output", "-o", help="A file for it, as JSON.")
     ] = None,
     voice: Annotated[str, typer.Option("--voice", "-v", help="Who speaks.")] = "",
+    reference: Annotated[
+        Path | None, typer.Option(help="A Python that has qwen-tts: are its codes the same?")
+    ] = None,
     model: Models = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -400,6 +403,7 @@ def bench(
     with plainly():
         from studio.cli.machine_card import ADVICE, main_lines, not_measured, run, save
         from studio.cli.own_process import process_ahead
+        from studio.cli.reference import asked, compared
         from studio.voices.voice_catalog import Choices
 
         _calm_torch()
@@ -411,13 +415,19 @@ def bench(
             heard = context.transcribe()
             choices = Choices(context.capabilities(), context.library())
             speaker = choices.read(voice, "") if voice else choices.default("")
+            if reference:
+                asked(reference, speaker)
             opened = partial(context.engine, booted)
             made = run(opened, context.models()[0], speaker, heard, console)
+        if reference:
+            full = {"device": "cpu", "dtype": "float32", "weights": "full"}
+            exact = _context(read_settings(model=model, data=data, **full))
+            made |= compared(reference, context.models()[0], speaker, exact.engine)
         if out:
             save(out, made)
         if card:
             console.line(ADVICE)
-        for line in main_lines(made, not_measured(heard), card):
+        for line in main_lines(made, not_measured(heard, reference), card):
             console.result(line)
 
 

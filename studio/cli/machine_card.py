@@ -7,7 +7,6 @@ of device.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import platform
@@ -228,14 +227,14 @@ def _children(parent: int) -> Iterator[int]:
                 yield int(child)
 
 
-def not_measured(transcribe: Transcribe | None) -> str:
+def not_measured(transcribe: Transcribe | None, reference: Path | None = None) -> str:
     """What a reader of the card cannot know from it."""
-    there = importlib.util.find_spec("qwen_tts") is not None
-    compare = "python -m bench.reference.qwen_tts, in a checkout, compares"
-    left = [f"the reference package beside it ({compare})" if there else "the reference package"]
+    left = []
+    if reference is None:
+        left.append("whether the codes are the reference package's (--reference PYTHON)")
     if transcribe is None:
         left.append("words, for which TIMBRE_TRANSCRIBER names a whisper model")
-    return f"Not measured: {'; '.join(left)}."
+    return f"Not measured: {'; '.join(left)}." if left else "All of it was measured here."
 
 
 def show(card: Mapping[str, Any]) -> Iterator[str]:

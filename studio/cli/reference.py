@@ -1,0 +1,86 @@
+"""Timbre beside the reference package, code by code: the same sentence, greedy, in float32.
+
+The package pins another transformers, so a Python of its own runs it (`reference_script.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine import (
+    Codes,
+    Design,
+    InvalidSetting,
+    Preset,
+    SamplingParams,
+    SpeechEngine,
+    SpeechRequest,
+    Voice,
+)
+
+SCRIPT = Path(__file__).with_name("reference_script.py")
+TEXT = "The train leaves at a quarter to eight, and nobody is on the platform yet."
+FRAMES = 48
+LONGEST = 3600.0  # seconds
+GREEDY = SamplingParams(greedy=True, predictor_greedy=True, repetition_penalty=1.0)
+
+
+def asked(python: Path, voice: Voice) -> dict[str, str]:
+    """The voice in the package's words; what can't be compared is refused before anything loads."""
+    if shutil.which(python) is None:
+        raise InvalidSetting("{python} is no program that can be run.", python=str(python))
+    if isinstance(voice, Preset) and not voice.instruct:
+        return {"speaker": voice.name}
+    if isinstance(voice, Design):
+        return {"instruct": voice.instruct}
+    raise InvalidSetting(
+        "With --reference a preset or a voice in words has to speak: name one with --voice."
+    )
+
+
+def reference_codes(python: Path, model: str, voice: Voice) -> tuple[str, Codes]:
+    """The package's version, and its codes: [frames, codebooks]."""
+    who = json.dumps(asked(python, voice))
+    line = [str(python), "-W", "ignore", str(SCRIPT), model.partition("@")[0], who, TEXT]
+    try:
+        done = subprocess.run(
+            [*line, str(FRAMES)], capture_output=True, text=True, timeout=LONGEST, check=True
+        )
+        told = json.loads(done.stdout.splitlines()[-1])
+        return str(told["version"]), np.asarray(told["codes"], np.int64)
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError) as error:
+        said = str(getattr(error, "stderr", "") or error).strip().splitlines() or [""]
+        raise InvalidSetting(
+            "{python} could not run the reference package: {why} "
+            "(pip install qwen-tts==0.1.1 in an environment of its own)",
+            python=str(python),
+            why=said[-1][:200],
+        ) from error
+
+
+def own_codes(engine: SpeechEngine, voice: Voice) -> Codes:
+    request = SpeechRequest(
+        TEXT, voice, "english", GREEDY, seed=0, max_frames=FRAMES, live=False, spell_out=False
+    )
+    with engine.submit(request) as stream:
+        return np.concatenate([np.asarray(chunk.codes, np.int64) for chunk in stream])
+
+
+def compared(
+    python: Path, model: str, voice: Voice, open_exact: Callable[[], SpeechEngine]
+) -> dict[str, Any]:
+    """What the card says of it. `open_exact`: an engine with full weights in float32."""
+    version, reference = reference_codes(python, model, voice)
+    with open_exact() as engine:
+        own = own_codes(engine, voice)
+    both = min(len(own), len(reference))
+    same = int((own[:both] == reference[:both]).all(1).sum())
+    most = max(len(own), len(reference))
+    return {"reference": f"qwen-tts {version}", "frames_as_reference": f"{same} of {most}"}
