@@ -201,7 +201,8 @@ def through_codec(model: Path, waves: Sequence[Waveform]) -> Iterator[Waveform]:
     encoder, decoder = load_encoder(model, cpu), load_codec(model, cpu, torch.float32)
     for wave in waves:
         whole = np.pad(wave, (0, -len(wave) % FRAME_SAMPLES))
-        sound = decoder(encoder.encode(torch.from_numpy(whole)[None]))
+        codes = encoder.encode(torch.from_numpy(whole)[None])  # [1, frames, codebooks]
+        sound = decoder(codes.transpose(1, 2))
         yield sound.flatten().numpy()[: len(wave)]
 
 

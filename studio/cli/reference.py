@@ -1,10 +1,12 @@
 """Timbre beside the reference package, code by code: the same sentence, greedy, in float32.
 
-The package pins another transformers, so a Python of its own runs it (`reference_script.py`).
+The package pins another transformers, so a Python of its own runs it
+(`engine/worker/reference_package.py`).
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import shutil
 import subprocess
@@ -25,7 +27,7 @@ from engine import (
     Voice,
 )
 
-SCRIPT = Path(__file__).with_name("reference_script.py")
+SCRIPT = Path(inspect.getfile(SpeechEngine)).parent / "worker" / "reference_package.py"
 TEXT = "The train leaves at a quarter to eight, and nobody is on the platform yet."
 FRAMES = 48
 LONGEST = 3600.0  # seconds
@@ -47,11 +49,20 @@ def asked(python: Path, voice: Voice) -> dict[str, str]:
 
 def reference_codes(python: Path, model: str, voice: Voice) -> tuple[str, Codes]:
     """The package's version, and its codes: [frames, codebooks]."""
-    who = json.dumps(asked(python, voice))
-    line = [str(python), "-W", "ignore", str(SCRIPT), model.partition("@")[0], who, TEXT]
+    sent = {
+        "model": model.partition("@")[0],
+        "who": asked(python, voice),
+        "text": TEXT,
+        "frames": FRAMES,
+    }
     try:
         done = subprocess.run(
-            [*line, str(FRAMES)], capture_output=True, text=True, timeout=LONGEST, check=True
+            [str(python), "-W", "ignore", str(SCRIPT)],
+            input=f"{json.dumps(sent)}\n",
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            check=True,
         )
         told = json.loads(done.stdout.splitlines()[-1])
         return str(told["version"]), np.asarray(told["codes"], np.int64)
@@ -65,11 +76,11 @@ def reference_codes(python: Path, model: str, voice: Voice) -> tuple[str, Codes]
         ) from error
 
 
-def own_codes(engine: SpeechEngine, voice: Voice) -> Codes:
+def own_codes(speaker: SpeechEngine, voice: Voice) -> Codes:
     request = SpeechRequest(
         TEXT, voice, "english", GREEDY, seed=0, max_frames=FRAMES, live=False, spell_out=False
     )
-    with engine.submit(request) as stream:
+    with speaker.submit(request) as stream:
         return np.concatenate([np.asarray(chunk.codes, np.int64) for chunk in stream])
 
 
@@ -78,8 +89,8 @@ def compared(
 ) -> dict[str, Any]:
     """What the card says of it. `open_exact`: an engine with full weights in float32."""
     version, reference = reference_codes(python, model, voice)
-    with open_exact() as engine:
-        own = own_codes(engine, voice)
+    with open_exact() as exact:
+        own = own_codes(exact, voice)
     both = min(len(own), len(reference))
     same = int((own[:both] == reference[:both]).all(1).sum())
     most = max(len(own), len(reference))

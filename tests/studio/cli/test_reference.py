@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from engine import Clone, Codes, Design, InvalidSetting, Preset
 from engine.testing import FakeEngine
-from studio.cli import reference_script
+from engine.worker import reference_package
 from studio.cli.reference import FRAMES, asked, compared, own_codes
 
 RYAN = Preset("ryan")
@@ -30,8 +31,8 @@ def telling(folder: Path, codes: Codes) -> Path:
 
 
 def own() -> Codes:
-    with FakeEngine() as engine:
-        return own_codes(engine, RYAN)
+    with FakeEngine() as fake:
+        return own_codes(fake, RYAN)
 
 
 def test_equal_frames_are_counted(tmp_path: Path) -> None:
@@ -71,12 +72,15 @@ def test_what_cannot_be_compared_is_refused_before_anything_loads(tmp_path: Path
         asked(tmp_path / "none", RYAN)
 
 
-def test_the_script_takes_what_it_is_given(monkeypatch: pytest.MonkeyPatch, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_the_script_takes_what_it_is_sent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     seen = []
-    monkeypatch.setattr(reference_script, "stand_in", lambda: None)
-    monkeypatch.setattr(reference_script, "version", lambda name: "1")
-    monkeypatch.setattr(reference_script, "codes_of", lambda *given: seen.append(given) or [[1]])
-    monkeypatch.setattr("sys.argv", ["script", "model", '{"speaker": "ryan"}', "Words.", "2"])
-    reference_script.main()
-    assert seen == [("model", {"speaker": "ryan"}, "Words.", 2)]
+    sent = {"model": "model", "who": {"speaker": "ryan"}, "text": "Words.", "frames": 2}
+    monkeypatch.setattr(reference_package, "stand_in", lambda: None)
+    monkeypatch.setattr(reference_package, "version", lambda name: "1")
+    monkeypatch.setattr(reference_package, "codes_of", lambda **asked: seen.append(asked) or [[1]])
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{json.dumps(sent)}\n"))
+    reference_package.main()
+    assert seen == [sent]
     assert json.loads(capsys.readouterr().out) == {"version": "1", "codes": [[1]]}

@@ -1,9 +1,8 @@
 """Run by another Python, which has qwen-tts: the codes that the reference package finds likeliest.
 
-    python reference_script.py MODEL WHO TEXT FRAMES
-
-WHO: `{"speaker": NAME}` or `{"instruct": WORDS}`. Prints one line of JSON; needs nothing of Timbre.
-torchaudio and sox are only for the package's 25 Hz tokenizer, so empty modules replace them.
+Reads one line of JSON, `{"model", "who", "text", "frames"}` with who `{"speaker": NAME}` or
+`{"instruct": WORDS}`, and prints one. Needs nothing of Timbre. torchaudio and sox are only for the
+package's 25 Hz tokenizer, so empty modules replace them.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ def codes_of(model: str, who: dict[str, str], text: str, frames: int) -> list[li
 
 
 def main() -> None:
-    model, who, text, frames = sys.argv[1:]
+    asked = json.loads(sys.stdin.readline())
     stand_in()
     with contextlib.redirect_stdout(sys.stderr):
-        codes = codes_of(model, json.loads(who), text, int(frames))
+        codes = codes_of(**asked)
     print(json.dumps({"version": version("qwen-tts"), "codes": codes}))
 
 
