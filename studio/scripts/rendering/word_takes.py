@@ -9,6 +9,7 @@ import hashlib
 
 from engine import InvalidText, Message, RequestError
 from studio.scripts.edits import lock
+from studio.scripts.model import Script
 from studio.scripts.rendering.batch_synthesis import BatchSynthesis, Speaker
 from studio.scripts.store import ScriptStore
 from studio.scripts.words.word_splice import Spliced, splice
@@ -24,7 +25,7 @@ async def redo_words(
     before, sounds = opened.take(line), opened.sounds
     if not before or sounds is None:
         raise InvalidText("Speak this line first, then regenerate some of its words.")
-    text = opened.script.line(line).text
+    spoken = opened.script.line(line)
     job = await asyncio.to_thread(store.job_with, number, line, random_seed())
     async with BatchSynthesis(speaker, [job], sounds, listening=False) as batch:
         await batch.wait()
@@ -33,12 +34,18 @@ async def redo_words(
 
     def exchanged() -> Spliced:
         old, new = sounds.read(before), sounds.read(job.key)
-        spliced = splice(text, old, new, words.start, words.stop)
+        spliced = splice(spoken.text, old, new, words.start, words.stop)
         key = hashlib.sha256(spliced.pcm.tobytes()).hexdigest()[:32]
         sounds.keep(key, spliced.pcm)
         place = store.look(number).script.place(line) + 1
         name = Message("the words of line {place}", place=place)
-        store.edit(number, lambda script: lock(script, line, key), name)
+
+        def locked(script: Script) -> Script:
+            if script.line(line) != spoken:
+                raise InvalidText("This line was changed meanwhile. Regenerate its words again.")
+            return lock(script, line, key)
+
+        store.edit(number, locked, name)
         return spliced
 
     return await asyncio.to_thread(exchanged)

@@ -24,6 +24,8 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Final
 
+from starlette.requests import ClientDisconnect
+
 MOST: Final = 5
 SECONDS: Final = 60.0
 # In SECONDS, 60 kB together: of this program's loggers, of other libraries', and of what these
@@ -80,6 +82,8 @@ class ServerLog(logging.StreamHandler[Any]):
 
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(self._writes, "now", False):  # what goes wrong while a line is written
+            return
+        if record.exc_info and _of_one_who_left(record.exc_info[1]):
             return
         self._writes.now = True
         try:
@@ -234,6 +238,13 @@ def _innermost(place: TracebackType) -> tuple[str, int]:
     while place.tb_next:
         place = place.tb_next
     return place.tb_frame.f_code.co_filename, place.tb_lineno
+
+
+def _of_one_who_left(error: BaseException | None) -> bool:
+    """Whether an error says no more than that a client left in the middle of a request: Starlette
+    and FastAPI raise one of their own about the answer that nobody waits for."""
+    reason = error and (error.__cause__ or error.__context__)
+    return isinstance(reason, ClientDisconnect) and isinstance(error, RuntimeError)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -9,7 +9,7 @@ const SHOWN = 2000; // ms
 const PAGE = '{page}'; // in texts that are copied: this page's address
 
 async function copied(button) {
-  await copy(button.dataset.text.replaceAll(PAGE, location.origin + location.pathname.replace(/\/$/, '')));
+  await copy(button.dataset.text.replace(PAGE, location.origin + location.pathname.replace(/\/$/, '')));
   button.classList.add('copied');
   setTimeout(() => button.classList.remove('copied'), SHOWN);
 }

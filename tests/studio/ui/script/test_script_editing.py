@@ -104,3 +104,22 @@ def test_selected_words_are_made_anew_and_the_take_before_is_kept(tab, number, m
     assert tab.store.undone_next(number) == Message("the words of line {place}", place=2)
     [refused] = told(tab.play(number, event(do="words", line=99, at=0, to=3)))
     assert refused["ended"]["reason"] == "refused"
+
+
+def test_words_of_a_line_that_is_edited_meanwhile_lock_nothing(tab, number, monkeypatch):
+    """Before: the line kept the sound of a text that it no longer had."""
+    spoken(tab, number, aloud=False)
+    text = tab.store.open(number).script.line(1).text
+    prepared = tab.store.job_with
+
+    def meanwhile(*asked):
+        job = prepared(*asked)
+        act(tab, number, do="edit", line=1, text="Completely other words.", who="Anna")
+        return job
+
+    monkeypatch.setattr(tab.store, "job_with", meanwhile)
+    at = text.index("have")
+    payloads = told(tab.play(number, event(do="words", line=1, at=at, to=at + 4)))
+    line = tab.store.open(number).script.line(1)
+    assert (line.text, line.kept) == ("Completely other words.", "")
+    assert payloads
