@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from fastapi import FastAPI
+from starlette.requests import ClientDisconnect
 
 from studio.server import serving
 from studio.server.process import log_limits
@@ -58,3 +59,22 @@ def test_why_a_server_does_not_start_stands_in_its_log(capfd: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         serving.serve(FastAPI(lifespan=broken), serving.listen("127.0.0.1", 0))
     assert "RuntimeError: no disk is there" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(RuntimeError("The response has started."), False), (KeyError("voice"), True)],
+)
+def test_a_client_that_left_is_no_fault_and_a_fault_beside_it_is(
+    error: Exception, told: bool
+) -> None:
+    written, record = io.StringIO(), record_of("Exception in ASGI application")
+    try:
+        try:
+            raise ClientDisconnect
+        except ClientDisconnect as left:
+            raise error from left
+    except (RuntimeError, KeyError) as raised:
+        record.exc_info = (type(raised), raised, raised.__traceback__)
+    ServerLog(written).emit(record)
+    assert bool(written.getvalue()) == told
