@@ -27,13 +27,20 @@ from training.data.speakers import NAMED, STYLES, TRAINED, all_speakers
 from training.data.speech_format import LONGEST, RATE, Utterance
 from training.teachers import phonemes
 from training.teachers.phonemes import PhonemizedText
-from training.teachers.speak import Job, LabelledSpeech, Teacher
+from training.teachers.speak import Job, LabelledSpeech, Teacher, asks_yes_or_no
 
 UTTERANCES = 480  # a shard: enough for full batches of equal lengths
 SHORTEST = 0.3  # seconds
 NAMED_SHARE = 0.45  # of the utterances
 # Of the utterances of named voices, and of others: only presets take instructions.
 STYLED_OF_NAMED, STYLED = 0.25, 0.05
+RISING = 3  # times as often as other texts: few questions rise, and a talker hardly learns that
+
+
+def with_more_questions(said: Sequence[PhonemizedText]) -> list[PhonemizedText]:
+    """The texts, with yes/no questions as often as they are to be drawn."""
+    rising = [each for each in said if asks_yes_or_no(each.text)]
+    return [*said, *rising * (RISING - 1)]
 
 
 def draw_utterance(
@@ -119,7 +126,7 @@ def main() -> None:
     torch.backends.cudnn.allow_tf32 = True
     torch.manual_seed(args.seed + args.first)
     teacher = Teacher(args.teacher, torch.device(args.device))
-    make_shards(teacher, phonemes.load(args.said), args.out, args)
+    make_shards(teacher, with_more_questions(phonemes.load(args.said)), args.out, args)
 
 
 if __name__ == "__main__":

@@ -188,13 +188,15 @@ class BatchSynthesis:
             self._notify()
 
     def replan(self, jobs: Sequence[Job]) -> None:
-        """Take other jobs for the same script: lines that have not begun are spoken as they are
-        planned now, new lines too. What has begun or is done stays as it was."""
+        """Take other jobs for the same script: lines that are not done are spoken as they are
+        planned now, new lines too. A line that is just spoken is ended and kept as it was begun,
+        then spoken anew; what is done stays as it is."""
         if self.over:
             return
         queued, known = set(self._queue), self._jobs
         begun = {key: self._tracks[key] for key in self._order if key not in queued}
-        open_ = [job for job in jobs if job.line not in known or known[job.line].key in queued]
+        undone = queued | {key for key, track in begun.items() if not track.ended}
+        open_ = [job for job in jobs if job.line not in known or known[job.line].key in undone]
         wanted = [job for job in open_ if self._only is None or job.line in self._only]
         waiting = [job for job in wanted if status_of(job, self._sounds) == "waiting"]
         fresh = {job.key: Track(job) for job in reversed(waiting) if job.key not in begun}
@@ -204,7 +206,7 @@ class BatchSynthesis:
         self._tracks = {**begun, **fresh}
         self._queue = deque(dict.fromkeys(job.key for job in waiting if job.key in fresh))
         self._order = [*begun, *self._queue]
-        self._forecast.expect(sum(job.size for job in waiting) + _size_of(begun.values()))
+        self._forecast.expect(_size_of([*begun.values(), *fresh.values()]))
         if self._pace:
             self._pace = self._new_pace()
         self._notify()

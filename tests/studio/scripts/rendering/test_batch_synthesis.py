@@ -300,7 +300,7 @@ def test_lines_wait_their_turn_under_every_engine(kind: str, tmp_path: Path) -> 
         assert asyncio.run(visits(opened.engine)) == [12] * VISITORS
 
 
-def test_lines_not_begun_are_spoken_as_they_are_planned_anew(
+def test_lines_not_done_are_spoken_as_they_are_planned_anew(
     engine: FakeEngine, tmp_path: Path
 ) -> None:
     before, sounds = jobs_of(LINES), LineAudio(tmp_path)
@@ -319,14 +319,15 @@ def test_lines_not_begun_are_spoken_as_they_are_planned_anew(
                 if not parts and len(piece.pcm):
                     rendering.replan(now)  # while the first line is spoken
                 parts.append((piece.line, piece.pcm))
-            await rendering.wait()
+            progress = await rendering.wait()
+        assert progress.done == len(now)
         return parts
 
     parts = run(work())
     old, *new = [job.key for job in spoken]
-    assert old in sounds
-    assert f"{old}x" not in sounds
-    assert all(f"{key}x" in sounds and key not in sounds for key in new)
+    assert old in sounds  # ended and kept, and made anew as well
+    assert all(f"{job.key}x" in sounds for job in spoken)
+    assert not any(key in sounds for key in new)
     for job in [spoken[0], *[each for each in now if each.request][1:]]:
         sound = np.concatenate([pcm for line, pcm in parts if line == job.line])
         expected = np.concatenate([spoken_alone(engine, job), silence(job.pause)])
