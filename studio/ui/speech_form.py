@@ -52,6 +52,7 @@ class SpeechForm:
     mood: str = ""  # put on the voice
     strength: float = 1.0  # of the mood
     method: Literal["linear", "spherical"] = "linear"  # of a blend
+    model: str = ""  # empty: the voice picks it
 
     def request(self, choices: Choices, live: bool = True) -> SpeechRequest:
         """Raises RequestError."""
@@ -67,6 +68,7 @@ class SpeechForm:
             max_frames=_frames(self.longest),
             live=live,
             early=self.early,
+            model=self.model or None,
             moods=choices.moods.in_text(self.text),
         )
 
@@ -132,6 +134,7 @@ class SpeechForm:
             "pronunciation": self.spellings.strip(),
             "mood": f"{self.mood}:{self.strength:g}" if self.mood else "",
             "interpolation": "" if self.method == "linear" else self.method,
+            "model": self.model,
         }
 
 
@@ -152,6 +155,7 @@ def asked_for(take: Take) -> SpeechForm:
         mood=mood,
         strength=strength,
         method="spherical" if known.get("interpolation") == "spherical" else "linear",
+        model=str(known.get("model") or ""),
     )
 
 

@@ -51,6 +51,7 @@ def body_of(take: Take) -> dict[str, Any]:
         "seed": take.seed,
         "speed": settings.get("speed"),
         "mood": mood,
+        "model": settings.get("model"),
         "blend_method": settings.get("interpolation"),
         "mood_strength": float(strength) if strength and float(strength) != 1 else None,
         **{SAMPLING.get(name, name): value for name, value in sampling.items()},

@@ -30,7 +30,7 @@ from studio.ui.tabs.speak_handlers import (
     SpeakHandlers,
 )
 from studio.ui.tabs.take_compare import TakeCompare, again, pair
-from studio.ui.tabs.voice_form import on_show
+from studio.ui.tabs.voice_form import model_menu, on_show
 from studio.ui.voice_search import SEARCHED, keep_listed
 
 QUICK: dict[str, Any] = {
@@ -53,9 +53,11 @@ class Fields(NamedTuple):
     spellings: gr.Textbox
     start: gr.Radio
     mood: MoodField
+    model: gr.Dropdown
 
     def all(self) -> list[Any]:
-        return [*self[:5], *self.advanced, self.speed, self.spellings, self.start, *self.mood]
+        last = [self.speed, self.spellings, self.start, *self.mood, self.model]
+        return [*self[:5], *self.advanced, *last]
 
 
 class Outcome(NamedTuple):
@@ -76,17 +78,24 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
             speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
         with gr.Column(elem_classes="timbre-manner"):
             instruct = gr.Textbox("", label=word("Style instructions (optional)"), max_lines=3)
+        with gr.Column(elem_classes="timbre-spoken"):
+            compared, listed = pair(), _list()
         with gr.Column(elem_classes="timbre-speaker"):
-            voice, about, listen = _voice(speaking)
-            mood = mood_field(studio)
-            language = gr.Dropdown(speaking.languages(), value="auto", label=word("Language"))
-            speed = gr.Slider(*SPEEDS, value=1, step=0.05, label=word("Speaking speed"))
-            seed, dice, lock = _seed()
-            advanced, spellings = _advanced()
-            start = _start(studio)
+            with gr.Column(elem_classes="timbre-picked"):
+                voice, about, listen = _voice(speaking)
+            with gr.Column(elem_classes="timbre-settings"):
+                model = model_menu(speaking.models(voice.value))
+                mood = mood_field(studio)
+                language = gr.Dropdown(speaking.languages(), value="auto", label=word("Language"))
+                speed = gr.Slider(*SPEEDS, value=1, step=0.05, label=word("Speaking speed"))
+                seed, dice, lock = _seed()
+                advanced, spellings = _advanced()
+                start = _start(studio)
     player = live_player(studio.live, elem_id="speak-player")
-    outcome = Outcome(pair(), _list(), owner or browser_id())
-    fields = Fields(text, voice, language, instruct, seed, advanced, speed, spellings, start, mood)
+    outcome = Outcome(compared, listed, owner or browser_id())
+    fields = Fields(
+        text, voice, language, instruct, seed, advanced, speed, spellings, start, mood, model
+    )
     _watch(speaking, fields, count, about, lock, dice)
     back()(speaking.starts, None, [start], **QUICK)
     wanted = gr.Textbox("", elem_id="speak-wanted", elem_classes="timbre-unseen")
@@ -101,7 +110,7 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
 def _text() -> tuple[gr.Textbox, gr.HTML]:
     text = gr.Textbox(
         label=word("Text"),
-        lines=13,
+        lines=9,
         max_lines=18,
         autofocus=True,
         placeholder=word("Type or paste what you want to hear."),
@@ -142,7 +151,7 @@ def _advanced() -> tuple[list[gr.Textbox], gr.Textbox]:
     """Textboxes, because an empty gr.Number becomes 0 when it is shown."""
     with gr.Accordion(word("Advanced"), open=False):
         gr.Markdown(word("Leave empty for defaults."), elem_classes="timbre-hint")
-        with gr.Row():
+        with gr.Row(elem_classes="timbre-even"):
             numbers = [
                 gr.Textbox(
                     "", label=word(setting.label), placeholder="–", max_lines=1, min_width=120
@@ -184,9 +193,10 @@ def _watch(
     quick = {**QUICK, "trigger_mode": "always_last"}
     fields.text.change(speaking.count, fields.text, count, **quick)
     now = [fields.voice, fields.language]
-    looks = [about, fields.instruct]
+    looks = [about, fields.instruct, fields.model]
+    given = [fields.voice, fields.model]
     on_show(speaking.arrive, now, now, opening=False)  # when it opens: after the draft
-    on_show(speaking.picked, looks, [fields.voice], [fields.voice.change], opening=False)
+    on_show(speaking.picked, looks, given, [fields.voice.change], opening=False)
     keep_listed(fields.voice, speaking.offer, opening=False)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 
@@ -196,8 +206,9 @@ def _draft(speaking: SpeakHandlers, fields: Fields, lock: gr.Checkbox, about: gr
     filled = keep_draft("speak", [*fields.all(), lock])
     if filled is not None:
         now = [fields.voice, fields.language]
+        looks = [about, fields.instruct, fields.model]
         filled.then(speaking.arrive, now, now, **QUICK).then(
-            speaking.picked, [fields.voice], [about, fields.instruct], **QUICK
+            speaking.picked, [fields.voice, fields.model], looks, **QUICK
         ).then(speaking.moods, [fields.mood.menu], [fields.mood.menu], **QUICK)
 
 

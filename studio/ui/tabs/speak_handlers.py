@@ -19,7 +19,9 @@ from engine import (
     Message,
     RequestError,
     SamplingParams,
+    SpeechEngine,
     TimbreError,
+    Voice,
     checked,
     parse_blend,
     speaking_seconds,
@@ -39,6 +41,7 @@ from studio.ui.speech_form import (
     rounded,
 )
 from studio.ui.tabs.take_compare import Shown, about, act, newest, shown, speak, with_waves
+from studio.ui.tabs.voice_form import models_now
 from studio.voices.speaker_notes import described
 from studio.voices.text_script import foreign
 from studio.voices.voice_catalog import BLEND_MARKS, Menu
@@ -53,7 +56,7 @@ FILL = ("fill", "Load these settings")  # a button of a card
 LETTERS = "{count} of {most} characters · about {seconds}"
 TOO_MANY = "Use fewer, or the Script tab."
 FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
-EXTRA = 5  # after the Advanced ones: speed, pronunciation, start, mood, its strength
+EXTRA = 6  # after the Advanced ones: speed, pronunciation, start, mood, its strength, model
 KEPT_OUTPUTS = 7
 STEADY, EARLY = (
     "steady",
@@ -149,14 +152,23 @@ class SpeakHandlers:
         except TimbreError as error:
             return escape(tell(error.message))
 
-    def picked(self, voice: str | None) -> tuple[str, Update]:
-        """The description, and the instruction field, disabled where the voice ignores it."""
+    def models(self, voice: str | None) -> tuple[str, ...]:
+        """The models that can speak a voice."""
+        engine = self._studio.engine
+        try:
+            wanted = self._studio.choices().requested(voice or "")
+        except TimbreError:
+            return ()
+        return tuple(name for name in engine.capabilities() if _speaks(engine, wanted, name))
+
+    def picked(self, voice: str | None, model: str | None = "") -> tuple[str, Update, Update]:
+        """The description, the instruction field, disabled where the voice ignores it, and the
+        models that speak the voice."""
         name = voice or ""
         reason = self._refusal(name)
         hint = tell(reason) or word("For example: slowly, with a smile")
-        return self.about(name), gr.update(
-            interactive=not reason, placeholder=hint, info=tell(reason)
-        )
+        style = gr.update(interactive=not reason, placeholder=hint, info=tell(reason))
+        return self.about(name), style, models_now(self.models(name), model)
 
     def count(self, text: str) -> str:
         """Number of characters and estimated duration."""
@@ -240,7 +252,8 @@ class SpeakHandlers:
         voice = gr.update(choices=self.voices(asked.voice), value=asked.voice)
         spoken = (asked.text, voice, asked.language, asked.instruct, str(asked.seed))
         mood = asked.mood if self._studio.choices().moods.find(asked.mood) else ""
-        rest = (asked.speed, asked.spellings, gr.skip(), mood, asked.strength)
+        model = models_now(self.models(asked.voice), asked.model)
+        rest = (asked.speed, asked.spellings, gr.skip(), mood, asked.strength, model)
         return *spoken, *advanced, *rest, True
 
     def last(self, owner: str) -> str:
@@ -332,6 +345,7 @@ def read(
     start: str = STEADY,
     mood: str | None = "",
     strength: float | None = 1.0,
+    model: str | None = "",
 ) -> SpeechForm:
     """Parse the fields. Raises InvalidSetting."""
     written = zip(ADVANCED, advanced, strict=True)
@@ -350,7 +364,16 @@ def read(
         early=start == EARLY,
         mood=mood or "",
         strength=1.0 if strength is None else float(strength),
+        model=model or "",
     )
+
+
+def _speaks(engine: SpeechEngine, voice: Voice, model: str) -> bool:
+    try:
+        engine.resolve(voice, model)
+    except RequestError:
+        return False
+    return True
 
 
 def _number(label: str, written: str) -> float | None:

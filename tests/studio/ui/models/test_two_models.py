@@ -16,10 +16,12 @@ from studio.context import Studio, open_studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
+from studio.ui.speech_form import asked_for
 from studio.ui.tabs.blend_handlers import BlendTab
 from studio.ui.tabs.clone import CloneTab
 from studio.ui.tabs.speak_handlers import SpeakHandlers
 from studio.ui.tabs.voices import facts
+from studio.ui.take_code import body_of
 from tests.support.browser import OpenPage, Server, open_tab
 from tests.support.tab_makers import recording, told
 
@@ -144,6 +146,28 @@ def test_speaks_menus_let_go_of_what_has_left(studio: Studio) -> None:
         voices, languages = speaking.arrive(voice, "english")
         assert (voices["value"], languages["value"]) == ("Zoe", "auto")
         assert [name for _, name in languages["choices"]] == ["auto", "german"]
+
+
+def test_speak_offers_the_models_that_speak_the_voice(studio: Studio) -> None:
+    speaking = SpeakHandlers(studio)
+    menu = speaking.picked("ryan")[2]
+    assert speaking.models("ryan") == ("custom",)
+    assert not menu["visible"]
+    saved = BlendTab(studio).program("Ours", RECIPE)
+    assert speaking.models(f"#{saved}") == ("custom", "base")
+    menu = speaking.picked(f"#{saved}", "base")[2]
+    assert (menu["visible"], menu["value"]) == (True, "base")
+    assert speaking.picked("ryan", "base")[2]["value"] == ""  # base has no speakers
+    assert speaking.models("nobody") == ()
+
+
+def test_a_take_is_spoken_again_by_the_model_that_was_chosen(studio: Studio) -> None:
+    saved = BlendTab(studio).program("Ours", RECIPE)
+    fields = ["Hello.", f"#{saved}", "auto", "", "3", *[""] * 8, 1.0, "", "steady", "", 1.0]
+    take = told(SpeakHandlers(studio).press("me", *fields, "base"))[-1]["ended"]["take"]
+    card = studio.takes.get(take)
+    assert asked_for(card).request(studio.choices()).model == "base"
+    assert body_of(card)["model"] == "base"
 
 
 @pytest.fixture(scope="module")
