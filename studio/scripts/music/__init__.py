@@ -1,0 +1,1 @@
+"""Music and ambience under the lines of a script: cues, their sound, and the mix with speech."""
