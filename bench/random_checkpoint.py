@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 import torch
 import typer
 from safetensors.torch import save_file
+from tokenizers import Tokenizer
 from torch import nn
 
 from bench.random_config import SIZES, codec_config, config, tokenizer
@@ -56,6 +57,20 @@ def scatter(network: Network, generator: torch.Generator) -> Network:
     return network
 
 
+def save_tokenizer(folder: Path, made: Tokenizer) -> None:
+    """Write it as one file, and as the files that published folders hold, which others read."""
+    made.save(str(folder / "tokenizer.json"))
+    model = json.loads(made.to_str())["model"]
+    added = {
+        str(i): {"content": token.content, "special": token.special}
+        for i, token in made.get_added_tokens_decoder().items()
+    }
+    write_json(folder / "vocab.json", model["vocab"])
+    write_json(folder / "tokenizer_config.json", {"added_tokens_decoder": added})
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in model["merges"])]
+    (folder / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def save(path: Path, parts: dict[str, nn.Module], dtype: torch.dtype) -> None:
     """Write networks by prefix to one file."""
     tensors = {
@@ -84,7 +99,7 @@ def main(
     generator = torch.Generator(device).manual_seed(seed)
     raw, codec = config(size, kind), codec_config(size)
     (out / "speech_tokenizer").mkdir(parents=True, exist_ok=True)
-    tokenizer(size).save(str(out / "tokenizer.json"))
+    save_tokenizer(out, tokenizer(size))
     write_json(out / "config.json", raw)
     write_json(out / "generation_config.json", GENERATION)
     write_json(out / "speech_tokenizer" / "config.json", codec)

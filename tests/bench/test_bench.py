@@ -151,6 +151,20 @@ def test_a_random_checkpoint_speaks_until_its_budget(tmp_path: Path) -> None:
     assert pcm.any()
 
 
+def test_the_tokenizer_of_a_random_checkpoint_reads_alike_from_all_its_files(
+    tmp_path: Path,
+) -> None:
+    from bench.random_checkpoint import save_tokenizer
+    from bench.random_config import tokenizer
+    from engine.checkpoints.tokens import Tokens
+
+    save_tokenizer(tmp_path, tokenizer("tiny"))
+    text = "The assistant said: zwölf user-names?"
+    ids = Tokens(tmp_path).encode(text)
+    (tmp_path / "tokenizer.json").unlink()
+    assert Tokens(tmp_path).encode(text) == ids != []
+
+
 def test_the_card_is_sampled_until_the_load_ends(tmp_path: Path) -> None:
     told = "print('50, 1000\\n100, 3000\\n[N/A], 1\\n7', flush=True)"
     wait = f"import pathlib, time; pathlib.Path({str(tmp_path / 'told')!r}).touch(); time.sleep(60)"
