@@ -18,6 +18,7 @@ from studio.scripts.store import ScriptStore
 from studio.takes.event_transport import Payload
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
+from studio.takes.voice_samples import VoiceSamples
 from studio.voices.transcription import Transcribe
 from studio.voices.voice_catalog import Choices
 
@@ -42,6 +43,7 @@ class Studio:
     transcribe: Transcribe | None = None  # writes down recordings, where the operator wants it
     trainings: VoiceTraining | None = None  # of voices; None: visitors train none
     uploads: ProjectUploads | None = None  # of large files; None: only Gradio's routes are reached
+    samples: VoiceSamples | None = None  # of voices; None: each would cost a visitor something
     imports: Imports = field(default_factory=Imports)  # the processes that read files
     scripts: ScriptStore = field(init=False)
     playback: ScriptPlayback = field(init=False)  # of scripts
@@ -82,6 +84,9 @@ def open_studio(
     """
     data = library.folder.parent
     live = LiveTakes(raw, lambda: engine.stats().speed)
+    samples = VoiceSamples(
+        engine, data / "samples", lambda name: Choices(engine.capabilities(), library).named(name)
+    )
     uploads = ProjectUploads(data / "uploads", LARGEST_UPLOAD if guests else MOST_FILE)
     return Studio(
         engine,
@@ -92,4 +97,5 @@ def open_studio(
         transcribe,
         trainings,
         uploads if raw else None,
+        samples if raw else None,
     )

@@ -13,7 +13,7 @@ from studio.scripts.export.captions import captions, chapter_list, srt, vtt
 from studio.scripts.export.export_files import export_file, export_lines
 from studio.scripts.export.loudness import loudness_gains
 from studio.scripts.line_audio import LineAudio
-from studio.scripts.line_requests import Delivery, Job, plan, voice_digest
+from studio.scripts.line_requests import Delivery, Job, plan
 from studio.scripts.model import Line, Script
 from studio.scripts.pauses import Pauses
 from studio.scripts.projects import Project, Projects, ProjectSummary
@@ -64,7 +64,6 @@ __all__ = [
     "status_of",
     "suggest",
     "text_of",
-    "voice_digest",
     "vtt",
     "write_spellings",
 ]

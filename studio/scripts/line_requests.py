@@ -7,8 +7,6 @@ finds the audio again.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,9 +15,6 @@ from typing import Any
 from pydantic import Field
 
 from engine import (
-    Blend,
-    Clone,
-    Design,
     Mood,
     Mooded,
     Preset,
@@ -39,6 +34,13 @@ from studio.scripts.text.passages import SpeechOptions
 from studio.scripts.text.pronunciation import Speller, Spelling
 from studio.scripts.text.tags import leading_closes
 from studio.voices.moods import in_mood
+from studio.voices.voice_digest import (
+    clone_parts,
+    digest_of,
+    mood_digest,
+    voice_digest,
+    voice_parts,
+)
 
 
 class Delivery(Record):
@@ -171,21 +173,21 @@ def _request(
 
 def _key(request: SpeechRequest, voice: str) -> str:
     direction = request.voice.instruct if isinstance(request.voice, Preset) else ""
-    return _digest([voice, direction, *_request_parts(request), *_mood_parts(request)])
+    return digest_of([voice, direction, *_request_parts(request), *_mood_parts(request)])
 
 
 def _mood_parts(request: SpeechRequest) -> list[Any]:
     """What the moods of a line add to its key; nothing where it has none."""
     parts: list[Any] = []
     if isinstance(request.voice, Mooded):
-        parts.append(_voice_parts(request.voice))
+        parts.append(voice_parts(request.voice))
     recorded = recorded_moods(request.voice)
     for run in mood_runs(request.text, {*request.moods, *recorded}, request.language):
         name = run.spoken.mood
         if name in recorded:
-            parts.append([name, *_clone_parts(recorded[name])])
+            parts.append([name, *clone_parts(recorded[name])])
         elif name:
-            parts.append([name, _mood_digest(request.moods[name])])
+            parts.append([name, mood_digest(request.moods[name])])
     return parts
 
 
@@ -196,38 +198,3 @@ def _request_parts(request: SpeechRequest) -> list[Any]:
         request.text, request.language, sampling, request.seed, request.max_frames, request.model,
         *written,
     ]  # fmt: skip
-
-
-def voice_digest(voice: Voice) -> str:
-    """A digest of everything that a voice consists of."""
-    return _digest(_voice_parts(voice))
-
-
-def _voice_parts(voice: Voice) -> list[Any]:
-    """A voice as plain data, with arrays as digests."""
-    if isinstance(voice, Preset):
-        return ["preset", voice.name.casefold(), voice.instruct]
-    if isinstance(voice, Design):
-        return ["design", voice.instruct]
-    if isinstance(voice, Blend):
-        return ["blend", voice.method, [[_voice_parts(v), weight] for v, weight in voice.parts]]
-    if isinstance(voice, Mooded):
-        moods = sorted([_mood_digest(mood), strength] for mood, strength in voice.moods)
-        return ["mooded", _voice_parts(voice.voice), moods]
-    return ["clone", *_clone_parts(voice)]
-
-
-def _mood_digest(mood: Mood) -> str:
-    return hashlib.sha256(mood.shift.tobytes()).hexdigest()
-
-
-def _clone_parts(voice: Clone) -> list[str]:
-    codes = b"" if voice.codes is None else voice.codes.tobytes()
-    arrays = [hashlib.sha256(data).hexdigest() for data in (voice.vector.tobytes(), codes)]
-    learned = [] if voice.rows is None else [hashlib.sha256(voice.rows.tobytes()).hexdigest()]
-    return [*arrays, voice.transcript, *learned]
-
-
-def _digest(parts: list[Any]) -> str:
-    text = json.dumps(parts, ensure_ascii=True, sort_keys=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]

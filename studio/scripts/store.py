@@ -26,7 +26,6 @@ from studio.scripts import (
     plan,
     resolve_cast,
     suggest,
-    voice_digest,
 )
 from studio.scripts.books import LANGUAGES, Imported, take_in
 from studio.scripts.edits import lock, redo, revise, unlock
@@ -39,6 +38,7 @@ from studio.scripts.titles import free_title, listed_title, plain, title_of
 from studio.scripts.tracks import spoken_key
 from studio.takes.take_store import DAY
 from studio.voices.voice_catalog import BLEND_MARKS, Choice, Choices
+from studio.voices.voice_digest import voice_digest
 
 TRASH = 30 * DAY  # seconds that a deleted script can be brought back, at least
 PROJECT_SUFFIX = ".zip"

@@ -26,6 +26,7 @@ from studio.ui.shortcuts import HEAD
 from studio.ui.tabs import check, engine_page, library, speak
 from studio.ui.tabs.models import ModelsTab
 from studio.ui.tabs.voice_form import QUIET, on_show
+from studio.ui.voice_list import favourite_voices
 
 QUEUE = 256
 KEEP = 3600  # seconds for which files stay in Gradio's cache
@@ -80,15 +81,15 @@ def build_shell(studio: Studio) -> Any:
     with gr.Blocks(title="Timbre", analytics_enabled=False, delete_cache=(KEEP, KEEP)) as blocks:
         _endpoints(studio)  # first, so that they get their names
         gr.HTML(HEAD, js_on_load="", elem_classes="timbre-plain")
-        owner = browser_id()
+        owner, favourites = browser_id(), favourite_voices()
         with gr.Tabs() as tabs:
             with gr.Tab(word("Speak"), id="speak"):
-                speak.build(studio, owner)
+                speak.build(studio, owner, favourites)
             for entry in present():
                 with gr.Tab(word(entry.label), id=entry.name):
                     _fill(entry, studio)
             with gr.Tab(word("Library"), id="library"):
-                library.build(studio, owner)
+                library.build(studio, owner, favourites)
             with gr.Tab(word("Engine"), id="engine"):
                 timer = engine_page.build(studio)
         looking = _looking(len(tabs.children) - 1)

@@ -9,6 +9,7 @@ import './shortcuts.js';
 import './addresses.js';
 import './buttons.js';
 import './takes.js';
+import './voice_picker.js';
 import './pad/pad.js';
 import './map/map.js';
 import './script/board.js';

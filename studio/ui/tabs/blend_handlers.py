@@ -27,7 +27,6 @@ from engine import (
 )
 from studio.context import Studio
 from studio.ranged_response import RecentSounds
-from studio.scripts.line_requests import voice_digest
 from studio.takes.event_transport import Payload, refusal
 from studio.takes.joined_stream import PAUSE, JoinedStream
 from studio.takes.live_take import About, Stream
@@ -50,6 +49,7 @@ from studio.ui.tabs.voice_form import (
 from studio.ui.voice_map import MapValue, formula_of, map_value
 from studio.voices.consent import blend_consent
 from studio.voices.voice_catalog import Menu
+from studio.voices.voice_digest import voice_digest
 
 Method: TypeAlias = Literal["linear", "spherical"]
 

@@ -31,7 +31,8 @@ from studio.ui.tabs.speak_handlers import (
 )
 from studio.ui.tabs.take_compare import TakeCompare, again, pair
 from studio.ui.tabs.voice_form import model_menu, on_show
-from studio.ui.voice_search import SEARCHED, keep_listed
+from studio.ui.voice_list import favourite_voices
+from studio.ui.voice_picker import VoicePicker, voice_picker
 
 QUICK: dict[str, Any] = {
     "queue": False,
@@ -44,7 +45,7 @@ class Fields(NamedTuple):
     """The input fields, in the order of the handlers' arguments."""
 
     text: gr.Textbox
-    voice: gr.Dropdown
+    voice: gr.Textbox  # a key or a blend
     language: gr.Dropdown
     instruct: gr.Textbox
     seed: gr.Textbox
@@ -60,6 +61,14 @@ class Fields(NamedTuple):
         return [*self[:5], *self.advanced, *last]
 
 
+class About(NamedTuple):
+    """What is told of the chosen voice, and what can be done with it."""
+
+    told: gr.HTML
+    star: gr.Button
+    listen: gr.Button
+
+
 class Outcome(NamedTuple):
     """The components that show finished takes."""
 
@@ -68,8 +77,11 @@ class Outcome(NamedTuple):
     owner: gr.Textbox  # the browser's id
 
 
-def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
-    """Build the tab in the current Blocks context."""
+def build(
+    studio: Studio, owner: gr.Textbox | None = None, favourites: gr.BrowserState | None = None
+) -> None:
+    """Build the tab in the current Blocks context. `owner`: this browser's id; `favourites`: the
+    starred voices."""
     speaking = SpeakHandlers(studio)
     with gr.Row(elem_classes="timbre-fields"):
         with gr.Column(elem_classes="timbre-words"):
@@ -82,9 +94,10 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
             compared, listed = pair(), _list()
         with gr.Column(elem_classes="timbre-speaker"):
             with gr.Column(elem_classes="timbre-picked"):
-                voice, about, listen = _voice(speaking)
+                picker = voice_picker(studio, speaking.first())
+                about = _about(speaking, picker.voice.value)
             with gr.Column(elem_classes="timbre-settings"):
-                model = model_menu(speaking.models(voice.value))
+                model = model_menu(speaking.models(picker.voice.value))
                 mood = mood_field(studio)
                 language = gr.Dropdown(speaking.languages(), value="auto", label=word("Language"))
                 speed = gr.Slider(*SPEEDS, value=1, step=0.05, label=word("Speaking speed"))
@@ -94,14 +107,15 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
     player = live_player(studio.live, elem_id="speak-player")
     outcome = Outcome(compared, listed, owner or browser_id())
     fields = Fields(
-        text, voice, language, instruct, seed, advanced, speed, spellings, start, mood, model
+        text, picker.voice, language, instruct, seed, advanced, speed, spellings, start, mood, model
     )
-    _watch(speaking, fields, count, about, lock, dice)
+    _watch(speaking, fields, count, about.told, lock, dice)
+    _pick(speaking, picker, about, favourites or favourite_voices())
     back()(speaking.starts, None, [start], **QUICK)
     wanted = gr.Textbox("", elem_id="speak-wanted", elem_classes="timbre-unseen")
-    wanted.change(speaking.use, wanted, [voice, wanted], **QUICK)
-    _draft(speaking, fields, lock, about)
-    _speak(speaking, fields, player, speak, listen, outcome)
+    wanted.change(speaking.use, wanted, [picker.voice, wanted], **QUICK)
+    _draft(speaking, fields, lock, about.told)
+    _speak(speaking, fields, player, speak, about.listen, outcome)
     _again(studio, speaking, player, outcome, fields, lock)
     _show(speaking, player, outcome, seed, lock)
     _endpoint(studio)
@@ -119,22 +133,12 @@ def _text() -> tuple[gr.Textbox, gr.HTML]:
     return text, gr.HTML(elem_classes="timbre-count")
 
 
-def _voice(speaking: SpeakHandlers) -> tuple[gr.Dropdown, gr.HTML, gr.Button]:
-    choices = speaking.voices()
-    first = choices[0][1]
-    voice = gr.Dropdown(
-        choices,
-        value=first,
-        label=word("Voice"),
-        info=speaking.hint(),
-        allow_custom_value=True,
-        elem_id="speak-voice",
-        elem_classes=SEARCHED,
-    )
+def _about(speaking: SpeakHandlers, voice: str) -> About:
     with gr.Row(elem_classes="timbre-about"):
-        about = gr.HTML(speaking.about(first), elem_classes="timbre-voice")
-        listen = gr.Button(word("Listen"), size="sm", scale=0, min_width=88)
-    return voice, about, listen
+        told = gr.HTML(speaking.told(voice), elem_id="speak-about", elem_classes="timbre-voice")
+        star = gr.Button(word("Star"), size="sm", scale=0, min_width=72)
+        listen = gr.Button(word("Listen"), size="sm", scale=0, min_width=72)
+    return About(told, star, listen)
 
 
 def _seed() -> tuple[gr.Textbox, gr.Button, gr.Checkbox]:
@@ -197,8 +201,20 @@ def _watch(
     given = [fields.voice, fields.model]
     on_show(speaking.arrive, now, now, opening=False)  # when it opens: after the draft
     on_show(speaking.picked, looks, given, [fields.voice.change], opening=False)
-    keep_listed(fields.voice, speaking.offer, opening=False)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
+
+
+def _pick(
+    speaking: SpeakHandlers, picker: VoicePicker, about: About, favourites: gr.BrowserState
+) -> None:
+    """Events of the cards' list, the search and the star."""
+    listed = [picker.search, favourites, picker.voice]
+    shown = [picker.cards, about.star]
+    on_show(speaking.listed, shown, listed, [picker.search.change, favourites.change])
+    picker.voice.change(speaking.starred, [favourites, picker.voice], about.star, **QUICK)
+    picked = [picker.voice, picker.search]
+    picker.search.submit(speaking.find, listed, picked, **QUICK)
+    about.star.click(speaking.star, [favourites, picker.voice], favourites, **QUICK)
 
 
 def _draft(speaking: SpeakHandlers, fields: Fields, lock: gr.Checkbox, about: gr.HTML) -> None:

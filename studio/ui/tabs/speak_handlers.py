@@ -42,9 +42,11 @@ from studio.ui.speech_form import (
 )
 from studio.ui.tabs.take_compare import Shown, about, act, newest, shown, speak, with_waves
 from studio.ui.tabs.voice_form import models_now
+from studio.ui.voice_list import found_cards, toggled
+from studio.ui.voice_picker import picker_html
 from studio.voices.speaker_notes import described
 from studio.voices.text_script import foreign
-from studio.voices.voice_catalog import BLEND_MARKS, Menu
+from studio.voices.voice_catalog import BLEND_MARKS
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
@@ -66,7 +68,6 @@ STARTS = (
     ("Wait, then without a pause", STEADY),
     ("Start now, with pauses between sentences", EARLY),
 )
-MANY_OR_BLEND = "Pick one, type to find others, or type a blend:"
 UNKNOWN = "Tags that name no mood here are left out: {tags}."
 LEFT_OUT = "{cues} is skipped: this voice follows no instructions."
 
@@ -100,34 +101,57 @@ class SpeakHandlers:
 
     # What can be picked.
 
-    def voices(self, voice: str | None = None) -> list[tuple[str, str]]:
-        """Labels and keys that the menu lists while `voice` is selected."""
-        return _listed(self._menu("", voice))
+    def first(self) -> str:
+        """The voice that is chosen at first; empty: the model's own."""
+        return next((voice.key for voice in self._studio.choices().list()), "")
 
-    def hint(self) -> str:
-        """The hint of the voice menu, with names that are available."""
-        return self._hint(self._menu("", None))
+    def listed(
+        self, words: str, favourites: Sequence[str] | None, voice: str | None
+    ) -> tuple[str, Update]:
+        """The cards that a search finds, and the star of the chosen voice."""
+        starred = favourites or []
+        html = picker_html(self._studio, words, starred, voice or "")
+        return html, self.starred(starred, voice)
+
+    def starred(self, favourites: Sequence[str] | None, voice: str | None) -> Update:
+        """The button that stars the chosen voice; blends have none."""
+        known = {each.key for each in self._studio.choices().list()}
+        label = "Remove star" if voice in (favourites or []) else "Star"
+        return gr.update(value=word(label), visible=voice in known)
+
+    def star(self, favourites: Sequence[str] | None, voice: str | None) -> list[str]:
+        """The favourites, with or without the chosen voice."""
+        return toggled(favourites or [], voice or "")
+
+    def find(
+        self, words: str, favourites: Sequence[str] | None, voice: str | None
+    ) -> tuple[Update, Update]:
+        """Enter in the search: the voice of that name, a blend, or the first that is found; the
+        search is cleared."""
+        written, choices = words.strip(), self._studio.choices()
+        if not written:
+            return gr.skip(), gr.skip()
+        key = choices.key(written)
+        if key in {each.key for each in choices.list()} or self._there(written):
+            return key, ""
+        found = [card for card in found_cards(self._studio, written, favourites or []) if card.here]
+        if found:
+            return found[0].key, ""
+        try:
+            choices.requested(written)
+        except TimbreError as error:
+            raise gr.Error(tell(error.message), print_exception=False) from error
+        return written, ""
 
     def languages(self) -> list[tuple[Any, str]]:
         named = self._studio.choices().languages()
         return [(word(name.capitalize()), name) for name in named]
 
-    def offer(self, words: str, voice: str | None) -> Update:
-        """What the menu lists while `voice` is selected; `words` are typed into it."""
-        menu = self._menu(words, voice)
-        if words and menu.complete:
-            return gr.skip()  # the browser searches in the list
-        return gr.update(choices=_listed(menu), info=self._hint(menu))
-
     def use(self, key: str) -> tuple[Update, Update]:
         """Select a voice picked elsewhere; the request is cleared so that it can repeat."""
         if not key:
             return gr.skip(), gr.skip()
-        there = self.voices(key)
-        blended = any(mark in key for mark in BLEND_MARKS)
-        if key not in {each for _, each in there} and not (blended and self._there(key)):
-            return gr.update(choices=there), ""
-        return gr.update(choices=there, value=key), ""
+        return key if self._there(key) else gr.skip(), ""
 
     def arrive(self, voice: str | None, language: str | None) -> tuple[Update, Update]:
         """Languages, and another voice or language where the selected one no longer exists."""
@@ -135,7 +159,7 @@ class SpeakHandlers:
         spoken = gr.update(choices=languages)
         if language not in {name for _, name in languages}:
             spoken["value"] = "auto"
-        return gr.skip() if there else self._first(), spoken
+        return gr.skip() if there else self.first(), spoken
 
     def moods(self, now: str | None) -> Update:
         """The menu of moods, with those that are there now."""
@@ -151,6 +175,12 @@ class SpeakHandlers:
             return self._described(voice.strip())
         except TimbreError as error:
             return escape(tell(error.message))
+
+    def told(self, voice: str) -> str:
+        """Name and description of the chosen voice."""
+        name = self._studio.choices().shown(voice) or voice
+        strong = f"<strong>{escape(name)}</strong> " if name else ""
+        return f"{strong}{self.about(voice)}"
 
     def models(self, voice: str | None) -> tuple[str, ...]:
         """The models that can speak a voice."""
@@ -168,7 +198,7 @@ class SpeakHandlers:
         reason = self._refusal(name)
         hint = tell(reason) or word("For example: slowly, with a smile")
         style = gr.update(interactive=not reason, placeholder=hint, info=tell(reason))
-        return self.about(name), style, models_now(self.models(name), model)
+        return self.told(name), style, models_now(self.models(name), model)
 
     def count(self, text: str) -> str:
         """Number of characters and estimated duration."""
@@ -249,8 +279,7 @@ class SpeakHandlers:
         asked = asked_for(self._studio.takes.get(str(detail(event).get("take"))))
         numbers = {**asked.sampling.model_dump(), "longest": asked.longest}
         advanced = [_written(numbers[own.name]) for own in ADVANCED]
-        voice = gr.update(choices=self.voices(asked.voice), value=asked.voice)
-        spoken = (asked.text, voice, asked.language, asked.instruct, str(asked.seed))
+        spoken = (asked.text, asked.voice, asked.language, asked.instruct, str(asked.seed))
         mood = asked.mood if self._studio.choices().moods.find(asked.mood) else ""
         model = models_now(self.models(asked.voice), asked.model)
         rest = (asked.speed, asked.spellings, gr.skip(), mood, asked.strength, model)
@@ -281,17 +310,6 @@ class SpeakHandlers:
         return studio.live.play(
             lambda: asked.submit(studio.engine, studio.choices()), about=about(studio, asked)
         )
-
-    def _first(self) -> Update:
-        voices = self.voices()
-        return gr.update(choices=voices, value=voices[0][1])
-
-    def _menu(self, words: str, voice: str | None) -> Menu:
-        return self._studio.choices().menu(words, [voice or ""], as_long=True)
-
-    def _hint(self, menu: Menu) -> str:
-        asked = word("Pick one, or type a blend:" if menu.complete else MANY_OR_BLEND)
-        return f"{asked} {self._studio.choices().example()}"
 
     def _refusal(self, name: str) -> Message:
         """Why a voice ignores instructions; empty if it follows them or is unknown."""
@@ -327,10 +345,6 @@ class SpeakHandlers:
         note = both(own.note) if described(own.name) == own.note else escape(own.note)
         text = f"{kind}: {note}" if own.note else kind
         return f"{text}<br>⚠️ {escape(stranger)}" if stranger else text
-
-
-def _listed(menu: Menu) -> list[tuple[str, str]]:
-    return [(own.label, own.key) for own in menu.voices] or [("The model's own", "")]
 
 
 def read(

@@ -34,12 +34,11 @@ from studio.ui.tabs.voice_form import (
     try_out,
     uploaded,
 )
-from studio.ui.voice_cards import PRESSES, VoiceCard, cards
+from studio.ui.voice_cards import PRESSES, cards
+from studio.ui.voice_list import SHOWN, counted, favourite_voices, found_cards, toggled
 from studio.voices.consent_recordings import ConsentRecording, consent_of, consent_sound
 from studio.voices.voice_catalog import PHRASE
 
-SHOWN: Final = 60  # voices in the list at once
-FAVOURITES: Final = 500  # that a browser remembers
 WHICH: Final = (
     ("All", "all"),
     ("Starred", "starred"),
@@ -70,12 +69,6 @@ class VoicesTab:
         self._studio = studio
         self._outbox = outbox  # where files to download are put
 
-    def find(self, words: str) -> list[SavedVoice]:
-        """Saved voices with every word in name, tags, note or kind."""
-        wanted = words.casefold().split()
-        every = self._studio.library.list()
-        return [voice for voice in every if all(word in _searched(voice) for word in wanted)]
-
     def search(
         self, words: str, which: str, picked: str | None, favourites: Sequence[str] | None
     ) -> tuple[str, str, Update]:
@@ -86,11 +79,9 @@ class VoicesTab:
         starred = favourites or []
         found = [
             voice
-            for voice in self._every()
+            for voice in found_cards(self._studio, words, starred)
             if which in ("all", voice.kind) or (which == "starred" and voice.key in starred)
-            if all(word in voice.searched for word in words.casefold().split())
         ]
-        found.sort(key=lambda each: each.key not in starred)
         gone = picked and f"#{picked}" not in {voice.key for voice in found[:SHOWN]}
         return (
             cards(found[:SHOWN], starred),
@@ -100,14 +91,10 @@ class VoicesTab:
 
     def act(self, favourites: Sequence[str] | None, event: gr.EventData) -> tuple[Update, Update]:
         """Handle a button of a card: the voice to edit, and the favourites."""
-        key, starred = str(detail(event).get("voice")), list(favourites or [])
+        key = str(detail(event).get("voice"))
         if detail(event).get("do") == "edit":
             return key.removeprefix("#"), gr.skip()
-        if key in starred:
-            starred.remove(key)
-        else:
-            starred.append(key)
-        return gr.skip(), starred[-FAVOURITES:]
+        return gr.skip(), toggled(favourites or [], key)
 
     async def hear(self, phrase: str, event: gr.EventData) -> AsyncIterator[Payload]:
         """Play a sample of a card's voice."""
@@ -119,16 +106,6 @@ class VoicesTab:
 
         async for payload in self._studio.speak(line, self._studio.choices().shown(key)):
             yield payload
-
-    def _every(self) -> list[VoiceCard]:
-        """All voices, presets first."""
-        there = {voice.key: voice for voice in self._studio.choices().list()}
-        presets = [
-            VoiceCard(voice.key, voice.label, "preset", voice.note)
-            for voice in there.values()
-            if voice.kind == "preset"
-        ]
-        return presets + [_card_of(voice, f"#{voice.id}" in there) for voice in self.find("")]
 
     def show(self, picked: str | None) -> tuple[Update, ...]:
         """The form of a voice: visibility, name, tags, colour, note, facts, consent, file."""
@@ -275,21 +252,7 @@ class VoicesTab:
             for each in self._studio.library.damaged()
         )
         none = () if self._studio.library.list() else (EMPTY,)
-        return "\n\n".join(map(tell, (_counted(found, words.strip()), *none, *broken)))
-
-
-def _card_of(voice: SavedVoice, here: bool) -> VoiceCard:
-    card = voice.card
-    kind = "clone" if card.kind == "mood" else card.kind  # the library lists no moods
-    return VoiceCard(f"#{voice.id}", voice.name, kind, card.note, card.colour, card.tags, here)
-
-
-def _counted(found: int, words: str) -> Message:
-    if not found and words:
-        return Message("No results for “{words}”.", words=words)
-    if found > SHOWN:
-        return Message("{count} voices, the first {most} are shown.", count=found, most=SHOWN)
-    return Message("1 voice.") if found == 1 else Message("{count} voices.", count=found)
+        return "\n\n".join(map(tell, (counted(found, words.strip()), *none, *broken)))
 
 
 def split_tags(text: str) -> tuple[str, ...]:
@@ -332,14 +295,6 @@ def _one(picked: str | None) -> str:
     return picked
 
 
-def _label(voice: SavedVoice) -> str:
-    return " · ".join([voice.name, tell(KINDS[voice.card.kind]), *voice.card.tags])
-
-
-def _searched(voice: SavedVoice) -> str:
-    return f"{_label(voice)} {KINDS[voice.card.kind]} {voice.card.note}".casefold()
-
-
 class Found(NamedTuple):
     words: gr.Textbox
     which: gr.Radio
@@ -374,11 +329,13 @@ class Actions(NamedTuple):
     listen: gr.Button
 
 
-def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
+def build(
+    studio: Studio, owner: gr.Textbox | None = None, favourites: gr.BrowserState | None = None
+) -> None:
     """Build the page in the current Blocks context. `owner`: this browser's id."""
     with gr.Row():
         with gr.Column(min_width=320, scale=2):
-            found = _found()
+            found = _found(favourites or favourite_voices())
         with gr.Column(min_width=320, visible=False) as column:
             card, actions = _card(column)
     player = live_player(studio.live, elem_id="library-player")
@@ -388,7 +345,7 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
     plays(player, [found.cards.hear], tab.hear, [actions.phrase])
 
 
-def _found() -> Found:
+def _found(favourites: gr.BrowserState) -> Found:
     return Found(
         gr.Textbox("", label=word("Search"), placeholder=word("Name, tag or note"), max_lines=1),
         gr.Radio([(word(label), name) for label, name in WHICH], value="all", label=word("Show")),
@@ -396,7 +353,7 @@ def _found() -> Found:
             js_on_load=PRESSES, elem_id="library-voices", elem_classes="timbre-plain", padding=False
         ),
         gr.Textbox("", elem_id="library-picked", elem_classes="timbre-unseen"),
-        gr.BrowserState([], storage_key="timbre-favourites", secret="timbre"),
+        favourites,
         gr.Markdown(min_height=24),
         gr.UploadButton(str(word("Import a voice")), file_types=[".safetensors"]),
         gr.Button(word("Import again"), visible=False),

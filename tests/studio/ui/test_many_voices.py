@@ -12,6 +12,7 @@ from studio.ui.tabs.blend_handlers import BlendTab, written
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View
 from studio.ui.tabs.speak_handlers import SpeakHandlers
+from studio.ui.voice_list import SHOWN
 from studio.voices.voice_catalog import LISTED
 from tests.support.script_tab_makers import act, event, html, page
 from tests.support.tab_makers import save_many, told
@@ -32,28 +33,54 @@ def names(update: Any) -> list[str]:
     return [name for _, name in update["choices"]]
 
 
-def test_speak_lists_an_old_voice_while_it_is_selected(studio: Studio, old: str) -> None:
+def test_speak_shows_the_first_cards_and_finds_any(studio: Studio, old: str) -> None:
     speaking = SpeakHandlers(studio)
-    assert old not in names(speaking.offer("", "ryan"))
-    whole, found = names(speaking.offer("", "ryan")), names(speaking.offer("voice 004", "ryan"))
-    assert found[:2] == ["ryan", old]  # the browser shows what fits of a list that stays as long
-    assert len(found) == len(whole)
-    for selected in (old, OLD):
-        assert old in names(speaking.offer("", selected))
-        kept, _ = speaking.arrive(selected, "auto")  # as of a draft
-        assert "value" not in kept
-    used, _ = speaking.use(old)
-    assert used["value"] == old
-    assert old in names(used)
+    cards, _ = speaking.listed("", [], "ryan")
+    assert cards.count('role="radio"') == SHOWN
+    last = "#voice-119"
+    assert last not in cards
+    chosen, _ = speaking.listed("", [], last)
+    assert f'aria-checked="true" tabindex="0" data-key="{last}"' in chosen
+    assert chosen.count('role="radio"') == SHOWN
+    assert cards.count('aria-checked="true"') == cards.count('tabindex="0"') == 1
+    found, _ = speaking.listed("voice 004", [], "ryan")
+    assert found.count('role="radio"') == 1
+    assert f'tabindex="0" data-key="{old}"' in found
+    assert "No results" in speaking.listed("nobody", [], "ryan")[0]
+    starred, star = speaking.listed("", [last], last)
+    assert starred.index(last) < starred.index("ryan")
+    assert str(star["value"]) != str(speaking.listed("", [], last)[1]["value"])
+
+
+@pytest.mark.parametrize("written", [OLD, OLD.lower(), "voice 004"])
+def test_enter_chooses_what_is_written(studio: Studio, old: str, written: str) -> None:
+    speaking = SpeakHandlers(studio)
+    assert speaking.find(written, [], "ryan") == (old, "")
+    assert speaking.arrive(old, "auto")[0] == gr.skip()  # as of a draft
+    assert speaking.use(old) == (old, "")
+
+
+def test_enter_chooses_a_blend_and_refuses_what_is_nothing(studio: Studio) -> None:
+    speaking = SpeakHandlers(studio)
+    assert speaking.find("ryan(2)+vivian(1)", [], "ryan")[0] == "ryan(2)+vivian(1)"
+    assert speaking.find("  ", [], "ryan") == (gr.skip(), gr.skip())
+    for nothing in ("nobody", "ryan+nobody"):
+        with pytest.raises(gr.Error, match="No voice"):
+            speaking.find(nothing, [], "ryan")
+
+
+def test_stars_are_put_on_and_taken_off(studio: Studio) -> None:
+    speaking = SpeakHandlers(studio)
+    assert speaking.star(None, "ryan") == ["ryan"]
+    assert speaking.star(["eric", "ryan"], "ryan") == ["eric"]
+    assert not speaking.starred([], "ryan(2)+vivian(1)")["visible"]
 
 
 def test_settings_of_a_take_select_its_old_voice(studio: Studio, old: str) -> None:
     speaking = SpeakHandlers(studio)
     fields = ["Hello.", old, "auto", "", "", *[""] * 8]
     take = told(speaking.press("me", *fields))[-1]["ended"]["take"]
-    voice = speaking.fill(event(do="fill", take=take))[1]
-    assert voice["value"] == old
-    assert old in names(voice)
+    assert speaking.fill(event(do="fill", take=take))[1] == old
 
 
 def test_blend_takes_old_voices(studio: Studio, old: str) -> None:
@@ -77,7 +104,6 @@ def test_a_search_in_blend_selects_nothing(studio: Studio, old: str) -> None:
 
 def test_few_voices_are_left_to_the_browser(studio: Studio) -> None:
     save_many(studio.library, 3)
-    assert SpeakHandlers(studio).offer("voice", "ryan") == gr.skip()
     assert BlendTab(studio).offer("voice", ["ryan"]) == gr.skip()
     assert BlendTab(studio).hint() == ""
 

@@ -28,11 +28,12 @@ def test_the_count_tells_of_a_language_that_nobody_here_speaks(tmp_path: Path) -
 
 def test_what_is_saved_is_listed_as_it_was_written(studio: Studio) -> None:
     saved = studio.library.save("My Own", some_clone())
-    assert ("My Own", f"#{saved.id}") in SpeakHandlers(studio).voices()
-    assert ("Ryan", "ryan") in SpeakHandlers(studio).voices()
+    cards, _ = SpeakHandlers(studio).listed("", None, "ryan")
+    assert f'data-key="#{saved.id}"' in cards
+    assert "<strong>My Own" in cards
+    assert "<strong>Ryan" in cards
 
 
-def test_the_hint_names_a_blend_that_can_be_spoken(studio: Studio) -> None:
+def test_the_search_names_a_blend_that_can_be_spoken(studio: Studio) -> None:
     written = studio.choices().example()
-    assert SpeakHandlers(studio).hint().endswith(f" {written}")
     assert studio.engine.submit(SpeechRequest("Hi", studio.choices().read(written))).collect().any()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import fastapi
+import gradio as gr
 import pytest
 
 from engine import Clone, Library
@@ -22,7 +23,7 @@ from studio.ui.tabs.clone import CloneTab
 from studio.ui.tabs.speak_handlers import SpeakHandlers
 from studio.ui.tabs.voices import facts
 from studio.ui.take_code import body_of
-from tests.support.browser import OpenPage, Server, open_tab
+from tests.support.browser import OpenPage, Server, expect, open_tab
 from tests.support.tab_makers import recording, told
 
 HERE = ("vivian", "ryan", "Gala")
@@ -139,12 +140,13 @@ def test_speaks_menus_let_go_of_what_has_left(studio: Studio) -> None:
     speaking = SpeakHandlers(studio)
     mixed = "ryan(50)+Gala(50)"  # other services have no Gala, so nobody stands in for her
     for voice in ("ryan", mixed):
-        assert not any("value" in update for update in speaking.arrive(voice, "english"))
+        kept, languages = speaking.arrive(voice, "english")
+        assert (kept, "value" in languages) == (gr.skip(), False)
     studio.engine.exchange("custom", "other", OTHER)
     studio.engine.exchange("base", "another", OTHER)
     for voice in ("ryan", mixed):
-        voices, languages = speaking.arrive(voice, "english")
-        assert (voices["value"], languages["value"]) == ("Zoe", "auto")
+        first, languages = speaking.arrive(voice, "english")
+        assert (first, languages["value"]) == ("Zoe", "auto")
         assert [name for _, name in languages["choices"]] == ["auto", "german"]
 
 
@@ -193,4 +195,4 @@ def test_every_tab_follows_without_a_reload(
     open_tab(page, "Blend")
     page.wait_for_function(f"{FIELDS}.some((each) => each.value === 'Zoe(100)')")
     open_tab(page, "Speak")
-    page.wait_for_function(f"{FIELDS}.some((each) => each.value === 'Zoe')")
+    expect(page.locator("#speak-about strong")).to_have_text("Zoe")

@@ -68,7 +68,7 @@ def test_back_goes_to_the_tab_before_and_a_link_to_what_it_names(
     opened(page, "Moods")
     page.goto("about:blank")
     page.goto(f"{url}#use-voice=%23ada")
-    expect(page.get_by_label("Voice", exact=True)).to_have_value("Ada")
+    expect(page.locator("#speak-about strong")).to_have_text("Ada")
     for wrong in ("%E0%A4%A", "nobody", "script=../../x", 'a"]b', "take="):
         page.goto("about:blank")
         page.goto(f"{url}#{wrong}")

@@ -197,8 +197,7 @@ def test_an_instruction_survives_another_voice(open_page: OpenPage, url: str) ->
     asked = page.get_by_label("Style instructions (optional)")
     asked.fill("slowly, with a smile")
     for name in ("Ada", "Vivian"):
-        page.get_by_label("Voice", exact=True).click()
-        page.get_by_role("option", name=name).click()
+        page.get_by_role("radio", name=name).click()
         open_ = name == "Vivian"
         page.wait_for_function(
             "(open) => [...document.querySelectorAll('textarea')].some("

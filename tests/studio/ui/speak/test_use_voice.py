@@ -42,7 +42,7 @@ def used(page: Any, name: str) -> None:
     expect(page.get_by_role("tab", name="Speak", exact=True)).to_have_attribute(
         "aria-selected", "true"
     )
-    expect(page.get_by_label("Voice", exact=True)).to_have_value(name)
+    expect(page.locator("#speak-about strong")).to_have_text(name)
 
 
 def test_a_voice_is_used_from_its_card_and_from_where_it_was_made(
@@ -91,4 +91,5 @@ def test_what_the_map_has_found_is_used_under_speak(open_page: OpenPage, url: st
     written = unquote(use.get_attribute("href").split("=", 1)[1])
     assert "+" in written
     use.click()
-    used(page, written)
+    expect(page.locator("#speak-voice :is(input, textarea)")).to_have_value(written)
+    expect(page.locator("#speak-about")).to_contain_text("A blend")
