@@ -10,7 +10,11 @@ KEYS = {
     "Space": "Play or pause, when you are not typing",
     "?": "This sheet, when you are not typing",
     "Tab": "On to the next field or button",
-    "← →": "From tab to tab, on a voice map or a pad: move",
+    "← →": "From tab to tab",
+    "← ↑ → ↓": "Another voice on cards; on a map or a pad: move",
+    "Enter": "On a map: play what is there; in the search of voices: choose",
+    "↑ ↓": "The same control of the next row, in lists of takes and voices",
+    "← → Home End": "On the player's wave: 2 s back or on, the beginning, the end",
 }
 LINE_KEYS = {
     "↑ ↓": "The line before or after",
@@ -19,6 +23,8 @@ LINE_KEYS = {
     "E": "Edit it; Enter saves and speaks, Shift + Enter begins a new row",
     "Alt + Enter": "Split it at the cursor, while you edit it",
     "J": "Join it with the next",
+    "Esc": "Take back what you wrote, while you edit it",
+    "↑ ↓ on ⠿": "Move the line",
     "L": "Lock its take, or unlock it",
 }
 WAITING = "The server does not answer. Waiting for it; what you typed is kept."

@@ -32,6 +32,7 @@ PRESSES: Final = on_load(
     selector="button[data-do]",
     named={"hear": "hear"},
     rest="act",
+    rows=True,
 )
 # A link to #use-voice=… picks the voice under Speak, and goes there.
 USE: Final = "#use-voice="

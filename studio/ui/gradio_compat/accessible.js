@@ -1,11 +1,18 @@
-// What Gradio's own components leave out for screen readers: a name on an element without a role, and
-// a name that is not what the button says.
+// What Gradio's own components leave out for screen readers and keys: a name on an element without a
+// role, a name that is not what the button says, one name for the radio buttons of a group.
 
 let due = false;
+
+// Gradio gives each radio button a name of its own: then Tab stops at each, and no arrow goes on.
+function joinRadios(group) {
+  const [first, ...others] = group.querySelectorAll('input[type=radio]');
+  for (const each of others) if (each.name !== first.name) each.name = first.name;
+}
 
 function mend() {
   due = false;
   document.querySelectorAll('div.empty[aria-label]:not([role])').forEach((each) => each.setAttribute('role', 'img'));
+  document.querySelectorAll('fieldset').forEach(joinRadios);
   document.querySelectorAll('button.upload-container[aria-label]').forEach((each) => each.removeAttribute('aria-label'));
 }
 

@@ -1,9 +1,11 @@
 // Buttons in HTML of the server: a press becomes an event of their component, with the button's data.
 
 import { Sound } from './player/sound.js';
+import { keepRows } from './rows.js';
 
-// named: of a data-do the event that it becomes; rest: the event of all others
-export function mount({ element, trigger }, { selector, named, rest }) {
+// named: of a data-do the event that it becomes; rest: the event of all others; rows: they are in a list
+export function mount({ element, trigger }, { selector, named, rest, rows = false }) {
+  if (rows) keepRows(element);
   element.addEventListener('click', ({ target }) => {
     const pressed = target.closest(selector);
     if (!pressed) return;

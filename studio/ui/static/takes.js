@@ -4,6 +4,7 @@
 import { copy } from './addresses.js';
 import { whenGone } from './lifetime.js';
 import { hear } from './player/player.js';
+import { keepRows } from './rows.js';
 
 const SHOWN = 2000; // ms
 const PAGE = '{page}'; // in texts that are copied: this page's address
@@ -56,18 +57,7 @@ export function mount({ element: root, trigger }) {
     else trigger('act', told);
   });
 
-  // Up and down go to the same control of the next row.
-  root.addEventListener('keydown', (event) => {
-    const step = { ArrowDown: 'nextElementSibling', ArrowUp: 'previousElementSibling' }[event.key];
-    const row = step && event.target.closest('li');
-    if (!row) return;
-    const controls = (each) => [...(each?.querySelectorAll('button, input') ?? [])];
-    const next = controls(row[step])[controls(row).indexOf(event.target)];
-    if (!next) return;
-    event.preventDefault();
-    next.focus();
-  });
-
+  keepRows(root);
   const redrawn = new MutationObserver(show);
   redrawn.observe(root, { childList: true, subtree: true });
   whenGone(root, () => redrawn.disconnect());

@@ -4,6 +4,7 @@
 import { drawnAnew } from '../canvas.js';
 import { whenGone } from '../lifetime.js';
 import { Sound } from '../player/sound.js';
+import { keepRows } from '../rows.js';
 import { addStyle } from '../style.js';
 import { formula, nearest, sharesAt, spread, told } from './nearest.js';
 import { paint, paintDots } from './painting.js';
@@ -138,7 +139,7 @@ class VoiceMap {
     list.addEventListener('focusin', ({ target }) => this.point(Number(target.dataset.spot)));
     list.addEventListener('focusout', () => this.point(-1));
     list.addEventListener('click', ({ target }) => target.closest('button') && this.choose(Number(target.closest('button').dataset.spot)));
-    list.addEventListener('keydown', (event) => this.step(event));
+    keepRows(list);
   }
 
   pointer(event) {
@@ -246,13 +247,6 @@ class VoiceMap {
     });
     this.find('ul').replaceChildren(...items);
     this.find('.more').textContent = places.length > LISTED ? `+ ${places.length - LISTED}` : '';
-  }
-
-  step(event) {
-    const way = { ArrowDown: 'nextElementSibling', ArrowUp: 'previousElementSibling' }[event.key];
-    if (!way) return;
-    event.preventDefault();
-    event.target.closest('li')[way]?.firstElementChild.focus();
   }
 
   // ---- drawing, once a frame

@@ -15,7 +15,7 @@ from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.context import open_studio
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, Tap, open_tab
+from tests.support.browser import OpenPage, Server, Tap, expect, open_tab
 from tests.support.tab_makers import some_clone
 
 TABS = ("Speak", "Clone", "Design", "Blend", "Script", "Library", "Voices", "Engine")
@@ -23,6 +23,22 @@ FOUND = """
 async () => (await axe.run(document, { resultTypes: ['violations'] })).violations
   .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))
 """
+
+
+# What Tab has reached: its name, whether it is seen (also by its label), its group, its row.
+REACHED = """() => {
+  const own = document.activeElement
+  if (!own || own === document.body) return null
+  const seen = (each) => each?.checkVisibility({ opacityProperty: true, visibilityProperty: true })
+  const { width, height } = own.getBoundingClientRect()
+  const rows = [...document.querySelectorAll('li, [role=radiogroup]')]
+  return {
+    name: `${own.nodeName} ${own.ariaLabel ?? own.innerText}`,
+    seen: width >= 8 && height >= 8 && (seen(own) || seen(own.closest('label'))),
+    group: own.type === 'radio' ? own.name : '',
+    row: rows.indexOf(own.closest('li, [role=radiogroup]')),
+  }
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +78,42 @@ def test_no_tab_has_a_violation(open_page: OpenPage, url: str, axe: str, scheme:
         panel.locator("button, input").locator("visible=true").first.wait_for()
         found[tab] = page.evaluate(FOUND)
     assert found == {key: [] for key in TABS}
+
+
+def test_tab_stops_at_what_is_seen_and_once_in_a_group(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
+    page.get_by_role("tab").first.wait_for()
+    for tab in (*TABS, "Takes"):
+        if tab == "Takes":
+            open_tab(page, "Library")
+        open_tab(page, tab)
+        panel = page.get_by_role("tabpanel").locator("visible=true").last
+        panel.locator("button, input").locator("visible=true").first.wait_for()
+        page.evaluate("document.activeElement.blur(); getSelection().removeAllRanges()")
+        stops = []
+        for _ in range(100):
+            page.keyboard.press("Tab")
+            stop = page.evaluate(REACHED)
+            if stop is None:
+                break
+            stops.append(stop)
+        assert [stop["name"] for stop in stops if not stop["seen"]] == [], tab
+        assert 3 < len(stops) < 45, tab
+        groups = [stop["group"] for stop in stops if stop["group"]]
+        assert len(groups) == len(set(groups)), tab
+        rows = {stop["row"] for stop in stops if stop["row"] >= 0}
+        assert len(rows) <= 1, tab
+
+
+def test_arrows_choose_in_a_group_of_gradios(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
+    for tab in ("Library", "Voices"):
+        open_tab(page, tab)
+    cards = page.locator("#library-voices li")
+    cards.first.wait_for()
+    page.get_by_label("All", exact=True).locator("visible=true").focus()
+    for name in ("Starred", "Preset", "Cloned"):
+        page.keyboard.press("ArrowRight")
+        expect(page.get_by_label(name, exact=True).locator("visible=true")).to_be_checked()
+    expect(cards).to_have_count(1)
+    expect(cards).to_contain_text("Grandmother")
