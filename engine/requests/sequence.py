@@ -290,6 +290,7 @@ class Attempt:
     decoded_frames: int = 0  # frames whose audio was received
     codes: list[Codes] = field(default_factory=list)  # of the frames received so far
     held_chunks: list[Chunk] = field(default_factory=list)  # not delivered yet
+    begun: bool = False  # some of its chunks were delivered
     loudest: float = 0.0  # of the audio so far, see `pauses`
     chunks: int = 0
     prompt_rows: int = field(init=False)

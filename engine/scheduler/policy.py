@@ -169,6 +169,19 @@ def _tight_chunk_size(
     return next(lasting, settings.chunk_schedule[0])
 
 
+def slow_lead(attempt: Attempt, frames: float, now: float, settings: EngineSettings) -> float:
+    """Seconds that a listener must have so that a group that is made slower than it plays, and is
+    expected to have so many frames, then plays without a pause.
+
+    The last chunk must be there before the others have been played.
+    """
+    limit, done = attempt.sequence.frame_limit, attempt.decoded_frames
+    left = max(0.0, (limit if attempt.sequence.ignore_end else min(limit, frames)) - done)
+    late = max(0.0, (now - attempt.admitted) / max(1, done) - FRAME_SECONDS)
+    last = min(left, settings.chunk_schedule[-1]) * FRAME_SECONDS
+    return settings.lead_factor * late * left + last
+
+
 def schedule_index(frames: int, settings: EngineSettings) -> int:
     """The index of this chunk size in the chunk schedule."""
     return sum(size <= frames for size in settings.chunk_schedule) - 1

@@ -367,10 +367,19 @@ class Scheduler:
             return []
         if self._in_pieces(attempt) and not attempt.flushing:
             return self._deliver_piece(attempt, now)
-        begun = not attempt.before_first_chunk or attempt.flushing
-        if not begun and attempt.held_seconds < self._reserve(now):
+        begun = attempt.begun or attempt.flushing
+        if not begun and attempt.held_seconds < self._needed(attempt, now):
             return []
         return self._deliver_held(attempt, now)
+
+    def _needed(self, attempt: Attempt, now: float) -> float:
+        """Seconds that a group's listener must have when its first chunk is delivered."""
+        reserve = self._reserve(now) if attempt.before_first_chunk else 0.0
+        if self.step_cost.decode.expected(1) < FRAME_SECONDS:
+            return reserve
+        frames = self.wait_estimate.token_frames * len(attempt.sequence.text)
+        lead = attempt.sequence.playback.lead(now)
+        return max(reserve, policy.slow_lead(attempt, frames, now, self.settings) - lead)
 
     def _in_pieces(self, attempt: Attempt) -> bool:
         """Whether its listener hears pieces, with silence between them."""
@@ -386,6 +395,7 @@ class Scheduler:
 
     def _deliver_held(self, attempt: Attempt, now: float) -> list[Delivery]:
         held, attempt.held_chunks = attempt.held_chunks, []
+        attempt.begun = attempt.begun or bool(held)
         last = held[-1] if held and attempt.complete else None
         return [self._deliver(attempt, chunk, now, chunk is last) for chunk in held]
 

@@ -45,6 +45,23 @@ def test_pieces_come_early_and_end_in_silence() -> None:
         assert not after.pcm[:FRAME_SAMPLES].any()
 
 
+@pytest.mark.parametrize("row", [0.09, SLOW, 0.8])
+def test_who_waits_hears_no_pause(row: float) -> None:
+    """On a machine that takes a little or ten times as long as the speech lasts."""
+    steady = spoken(row, False)
+    assert len(steady.chunks) > 1
+    assert not steady.gaps
+
+
+def test_who_waits_for_a_long_text_hears_pauses_only_between_its_groups() -> None:
+    theatre = Simulation(Costs(row=SLOW), max_letters=60, max_num_seqs=2, pipeline_depth=0)
+    theatre.engine.loop.scheduler.step_cost.decode.anchor({1: SLOW, 2: 2 * SLOW})
+    text = "Here is a sentence of some length, for one group. " * 4
+    theatre.play([(0.0, SpeechRequest(text, Preset("ryan"), seed=1))])
+    (listener,) = theatre.listeners
+    assert len(listener.gaps) < 4
+
+
 def test_a_setting_says_so_for_requests_that_do_not() -> None:
     sizes = [
         [chunk.frames for chunk in each.chunks]

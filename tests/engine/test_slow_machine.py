@@ -100,7 +100,6 @@ def test_any_other_work_that_leaves_enough_for_real_time_is_borne(seed: int) -> 
     assert with_gaps(theatre, since=3 * every) <= 2
 
 
-def test_below_real_time_gaps_are_few() -> None:
+def test_below_real_time_speech_is_held_back_until_it_plays_without_a_gap() -> None:
     theatre = spoken(0.1, 40)
-    gaps = [gap for each in theatre.listeners for gap in each.gaps if gap > NOTICED]
-    assert 0 < len(gaps) < 20
+    assert not [gap for each in theatre.listeners for gap in each.gaps if gap > NOTICED]
