@@ -13,6 +13,7 @@ from engine import Library, SpeechEngine, SpeechRequest
 from studio.imports.import_process import Imports
 from studio.imports.project_uploads import MOST_FILE, ProjectUploads
 from studio.scripts.export.export_jobs import ExportJobs
+from studio.scripts.music.script_music import ScriptMusic
 from studio.scripts.rendering.playback import ScriptPlayback
 from studio.scripts.store import ScriptStore
 from studio.takes.event_transport import Payload
@@ -48,6 +49,7 @@ class Studio:
     scripts: ScriptStore = field(init=False)
     playback: ScriptPlayback = field(init=False)  # of scripts
     exports: ExportJobs = field(init=False)  # of scripts
+    music: ScriptMusic = field(init=False)  # of scripts
 
     def __post_init__(self) -> None:
         scripts = ScriptStore(self.library.folder.parent / "scripts", self.imports, self.choices)
@@ -55,6 +57,7 @@ class Studio:
         object.__setattr__(self, "scripts", scripts)
         object.__setattr__(self, "playback", playback)
         object.__setattr__(self, "exports", ExportJobs(scripts))
+        object.__setattr__(self, "music", ScriptMusic(scripts, self.imports))
 
     def choices(self) -> Choices:
         """The voices that are available now, with the library as it is."""

@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -21,11 +22,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from engine import InvalidText, Message, RequestError
+import numpy as np
+
+from engine import InvalidText, Message, Pcm, RequestError
 from studio.api.page_request import page_address
 from studio.imports.archives import DAMAGED
 from studio.imports.cover import MOST_BYTES, is_jpeg
 from studio.imports.formats import check_name
+from studio.imports.music_file import MOST_SAMPLES
 from studio.imports.packed import unpacked_imported, unpacked_script
 from studio.imports.project_reader import project_of
 from studio.scripts.books import Imported
@@ -122,6 +126,16 @@ class Imports:
             _check_sounds(folder)
             _check_cover(folder.parent / COVER)
             return project_of(data)
+
+    def music(self, path: Path) -> Pcm:
+        """The samples of an audio file; its content tells the format. Raises RequestError."""
+        with self._place(), _unavailable(), tempfile.TemporaryDirectory() as folder:
+            samples = Path(folder) / "samples"
+            self._result(path=str(path.absolute()), music=str(samples))
+            if not is_plain_file(samples) or not 0 < samples.stat().st_size <= 2 * MOST_SAMPLES:
+                raise InvalidText(DAMAGED)
+            pcm: Pcm = np.fromfile(samples, "<i2").astype(np.int16, copy=False)
+            return pcm
 
     @contextmanager
     def _place(self) -> Iterator[None]:

@@ -1,7 +1,9 @@
 """Reads a project from a file (studio/scripts/project_files.py) that a stranger may have made.
 
 What is counted, is counted before it is validated; names are taken only where they are keys; audio
-is checked before it is kept. Writes sounds into a folder and returns the project, packed.
+is checked before it is kept. JSON is bounded in one pass over its bytes before anything is built of
+it: how deep, how many values, how long a number. Writes sounds into a folder and returns the
+project, packed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from pydantic import ValidationError
 from engine import SAMPLE_RATE, InvalidText
 from studio.imports.archives import DAMAGED, TOO_LARGE, Archive, open_archive
 from studio.imports.cover import MOST_BYTES, as_jpeg
-from studio.imports.json_bounds import check_json
 from studio.imports.packed import packed_project, unpacked_project
 from studio.scripts.line_audio import SUFFIX
 from studio.scripts.line_takes import MOST_IN_PROJECT, MOST_TAKES
@@ -37,8 +38,12 @@ MOST_JSON = 32 << 20  # bytes; the longest script in Chinese, with all its takes
 MOST_VALUES = 18 * MAX_LINES + 6 * MOST_IN_PROJECT + 8 * MAX_LINES
 MOST_UNPACKED = 8  # times the size of the file: audio is compressed already
 LONGEST_WORD = 400  # characters of a voice's key, a language, a model
+DEEPEST = 16  # of JSON
+LONGEST_NUMBER = 400  # bytes between two marks, with white space
 NO_PROJECT = "This .zip file holds no script of this studio."
 _UNCLEAN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_MARK = re.compile(rb'[\[\]{},:"]')
+_CHANGES = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 _SOUND = re.compile(rf"sounds/([^/]+){re.escape(SUFFIX)}")
 
 
@@ -71,7 +76,8 @@ def project_of(packed: bytes) -> Project:
 def _checked(project: Project) -> Project:
     lines = project.script.lines
     ids = {line.id for line in lines}
-    if not lines or len(ids) != len(lines):
+    cues = {cue.id for cue in project.cues}
+    if not lines or len(ids) != len(lines) or len(cues) != len(project.cues):
         raise InvalidText(DAMAGED)
     if not is_plain(project.title) or not all(map(_is_clean, _texts(project))):
         raise InvalidText(DAMAGED)
@@ -107,6 +113,7 @@ def _texts(project: Project) -> Iterator[str]:
     yield from project.script.chapters
     yield from (each for part in project.left_out for each in part.text.split("\n"))
     yield from (project.book.title, project.book.author, project.book.language)
+    yield from (cue.name for cue in project.cues)
     yield from (take.text for own in project.takes.values() for take in own)
     cast, delivery = project.casting, project.delivery
     yield from (*cast.voices, *cast.voices.values(), cast.default, delivery.language)
@@ -137,3 +144,37 @@ def _flac(data: bytes) -> bytes:
     if own != ("FLAC", SAMPLE_RATE, 1) or not 0 < info.frames <= LONGEST_SOUND:
         raise InvalidText(DAMAGED)
     return data
+
+
+def check_json(data: bytes, most_values: int) -> None:
+    """Raises InvalidText where it is deeper, or has more values, than a project can have."""
+    depth = values = at = 0
+    while found := _MARK.search(data, at):
+        mark = found[0]
+        if found.start() - at > LONGEST_NUMBER:
+            raise InvalidText(DAMAGED)
+        at = found.end()
+        if mark == b'"':
+            at = _string_end(data, at)
+            continue
+        depth += _CHANGES.get(mark, 0)
+        values += mark != b":"
+        if not 0 <= depth <= DEEPEST:
+            raise InvalidText(DAMAGED)
+        if values > most_values:
+            raise InvalidText(TOO_LARGE)
+    if len(data) - at > LONGEST_NUMBER:
+        raise InvalidText(DAMAGED)
+
+
+def _string_end(data: bytes, start: int) -> int:
+    """The place behind a string's closing quote, which no odd number of backslashes precedes."""
+    at = start
+    while (end := data.find(b'"', at)) >= 0:
+        slashes = end
+        while slashes > at and data[slashes - 1] == 0x5C:
+            slashes -= 1
+        if (end - slashes) % 2 == 0:
+            return end + 1
+        at = end + 1
+    raise InvalidText(DAMAGED)

@@ -49,6 +49,12 @@ def main() -> None:
 
 
 def _done(task: dict[str, Any]) -> bytes:
+    if "music" in task:
+        from studio.imports.music_file import read_music
+
+        with Path(task["path"]).open("rb") as file:
+            read_music(file, Path(task["music"]))
+        return b""
     from studio.imports.packed import packed_imported, packed_script
 
     if "text" in task:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from studio.scripts import Job, Line, LineAudio, Project, Script
 from studio.scripts.line_takes import LineTake, take_of
+from studio.scripts.music.bed import Bed, Music
+from studio.scripts.timeline import build_timeline
 from studio.scripts.tracks import spoken_key
 
 
@@ -26,6 +28,21 @@ class OpenScript:
     @property
     def script(self) -> Script:
         return self.project.script
+
+    @property
+    def music(self) -> Music | None:
+        """None where there is no cue."""
+        if not self.project.cues or self.sounds is None:
+            return None
+        return Music(self.project.cues, self.script, self.sounds)
+
+    def bed(self, line: int) -> Bed | None:
+        """The music from a line on, as far into it as what is spoken before has taken."""
+        music = self.music
+        if music is None or self.sounds is None:
+            return None
+        timeline = build_timeline(self.script, self.jobs, self.sounds)
+        return music.bed(timeline, self.script.place(line))
 
     def job(self, line: int) -> Job:
         """Raises InvalidText when there is no such line."""

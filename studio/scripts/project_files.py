@@ -1,4 +1,4 @@
-"""A project as one file: a .zip with `project.json` and the audio of its lines and takes.
+"""A project as one file: a .zip with `project.json` and the audio of its lines, takes and music.
 
     project.json
     sounds/<key>.flac
@@ -38,9 +38,10 @@ def export_project(
 
 
 def _keys(project: Project, jobs: Sequence[Job], sounds: LineAudio) -> Iterator[str]:
-    """Keys of audio: of all lines, then of earlier takes."""
+    """Keys of audio: of the music, of all lines, then of earlier takes."""
+    music = [cue.sound for cue in project.cues]
     takes = [take.key for each in project.takes.values() for take in each]
     own = [key for job in jobs for key in (job.key, job.natural)]
-    for key in dict.fromkeys([*own, *takes]):
+    for key in dict.fromkeys([*music, *own, *takes]):
         if key and key in sounds:
             yield key

@@ -30,6 +30,7 @@ from studio.scripts.line_audio import SUFFIX, LineAudio
 from studio.scripts.line_requests import Delivery
 from studio.scripts.line_takes import LineTake, LineTakes
 from studio.scripts.model import MAX_LINES, Line, Record, Script
+from studio.scripts.music.cue import Cues
 from studio.scripts.superseded import note_superseded
 from studio.storage import (
     Timestamp,
@@ -60,6 +61,7 @@ class Project(Record):
     takes: LineTakes = Field(default_factory=dict)  # earlier ones
     book: Book = Book()
     left_out: tuple[LeftOut, ...] = Field((), max_length=MAX_LINES)  # parts of the book
+    cues: Cues = ()  # music under its lines
     created: Timestamp = 0.0
     changed: Timestamp = 0.0
     deleted: Timestamp | None = None

@@ -31,6 +31,7 @@ from studio.scripts.books import LANGUAGES, Imported, take_in
 from studio.scripts.edits import lock, redo, revise, unlock
 from studio.scripts.history import History
 from studio.scripts.line_takes import changed_lines, take_of, with_takes
+from studio.scripts.music.cue import followed
 from studio.scripts.open_script import OpenScript
 from studio.scripts.project_files import export_project
 from studio.scripts.text.passages import PLAIN, SpeechOptions
@@ -335,14 +336,15 @@ class ScriptStore:
                 sounds.drop(key)
 
     def _keys(self, project: Project) -> set[str]:
-        """Keys of the audio of all lines, whichever models are loaded."""
+        """Keys of the audio of all lines, whichever models are loaded, and of the music."""
         voices, digests = self._voices(project)
         able: tuple[Collection[str], ...] = (project.script.speakers, ())
         moods = self.choices().moods.words()
         jobs = (
             plan(project.script, voices, project.delivery, digests, each, moods) for each in able
         )
-        return {key for each in jobs for job in each for key in (job.key, job.natural) if key}
+        spoken = {key for each in jobs for job in each for key in (job.key, job.natural) if key}
+        return spoken.union(cue.sound for cue in project.cues)
 
     # Voices.
 
@@ -458,7 +460,8 @@ class ScriptStore:
         return self.choices().moods.words().keys()
 
     def _with_script(self, own: Project, script: Script) -> Project:
-        """The project with another script; new speakers get voices."""
+        """The project with another script: new speakers get voices, music stays with its lines."""
+        own = own.having(cues=followed(own.cues, own.script, script))
         cast = {who.casefold() for who in own.casting.voices}  # names are compared without case
         if all(who.casefold() in cast for who in script.speakers if who):
             return own.having(script=script)

@@ -12,8 +12,9 @@ from zipfile import ZIP_STORED, ZipFile
 from engine import Pcm, atomic_replace, check_target
 from studio.scripts.export.audio_files import KINDS, AudioFormat, ChapterMark, Tags, open_audio
 from studio.scripts.export.captions import chapter_title, milliseconds
-from studio.scripts.export.loudness import as_pcm, mastered
+from studio.scripts.export.loudness import AS_SPOKEN, Gains, as_pcm, mastered
 from studio.scripts.line_audio import LineAudio
+from studio.scripts.music.bed import Music
 from studio.scripts.timeline import Span, Timeline, blocks, check_whole
 
 OnProgress = Callable[[float], object]  # called with the progress, 0 to 1
@@ -29,24 +30,25 @@ def export_file(
     *,
     form: AudioFormat | None = None,
     tags: Tags = Tags(),  # noqa: B008 (immutable)
-    gains: Mapping[str, float] | None = None,
+    gains: Gains | None = None,
+    music: Music | None = None,
     partial: bool = False,
     on_progress: OnProgress = _nothing,
 ) -> Path:
     """One audio file with its chapters; the extension tells the kind where `form` does not.
 
-    `gains`: of the speakers, for loudness; None: the audio as it is. `partial`: skip lines without
-    audio.
+    `gains`: for loudness; None: the audio as it is, limited only where there is music. `partial`:
+    skip lines without audio.
     """
     _check(timeline, partial)
     form = form or AudioFormat(_kind_of(path))
     tags = replace(tags, chapters=chapter_marks(timeline))
     written = 0
     with open_audio(path, form, tags) as file:
-        for block in _blocks(timeline, sounds, gains):
+        for block in _blocks(timeline, sounds, gains, music):
             file.write(block)
             written += len(block)
-            on_progress(written / max(1, timeline.samples))
+            on_progress(min(1.0, written / max(1, timeline.samples)))
     return path
 
 
@@ -57,12 +59,12 @@ def export_lines(
     *,
     form: AudioFormat = AudioFormat("wav"),  # noqa: B008 (immutable)
     tags: Tags = Tags(),  # noqa: B008 (immutable)
-    gains: Mapping[str, float] | None = None,
+    gains: Gains | None = None,
     texts: Mapping[str, str] | None = None,
     partial: bool = False,
     on_progress: OnProgress = _nothing,
 ) -> Path:
-    """A .zip with an audio file per line, and `texts` by name: subtitles, chapters."""
+    """A .zip with an audio file per line, and `texts` by name: subtitles, chapters. No music."""
     _check(timeline, partial)
     with tempfile.TemporaryDirectory() as folder, atomic_replace(path) as part:
         sound = Path(folder) / f"line.{form.kind}"
@@ -95,11 +97,11 @@ def chapter_marks(timeline: Timeline) -> list[ChapterMark]:
 
 
 def _blocks(
-    timeline: Timeline, sounds: LineAudio, gains: Mapping[str, float] | None
+    timeline: Timeline, sounds: LineAudio, gains: Gains | None, music: Music | None = None
 ) -> Iterator[Pcm]:
-    if gains is None:
+    if gains is None and not music:
         return blocks(timeline, sounds)
-    return map(as_pcm, mastered(timeline, sounds, gains))
+    return map(as_pcm, mastered(timeline, sounds, gains or AS_SPOKEN, music))
 
 
 def _kind_of(path: Path) -> str:

@@ -1,5 +1,5 @@
-"""Loudness by ITU-R BS.1770: one gain per speaker, so that all are equally loud and the whole meets
-a target. Peaks that exceed the ceiling then are limited (limiter.py).
+"""Loudness by ITU-R BS.1770: one gain per speaker, so that all are equally loud and the whole, with
+its music, meets a target. Peaks that exceed the ceiling then are limited (limiter.py).
 """
 
 from __future__ import annotations
@@ -7,13 +7,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from engine import SAMPLE_RATE, Pcm
 from studio.scripts.export.limiter import Limiter, Samples
 from studio.scripts.line_audio import LineAudio
+from studio.scripts.music.bed import REFERENCE, Music
 from studio.scripts.timeline import Span, Timeline, silence_of, sound_of
 
 WANTED = -19.0  # LUFS: usual for spoken word in mono
@@ -24,6 +25,22 @@ _OF_SPEAKER = 120 * SAMPLE_RATE  # samples of a speaker that are measured, sprea
 _OF_WHOLE = 1800 * SAMPLE_RATE
 _HOP = SAMPLE_RATE // 10  # samples; a block of the measurement has four
 _GATE, _RELATIVE_GATE = -70.0, -10.0  # LUFS, LU
+
+
+@dataclass(frozen=True)
+class Gains:
+    """In dB."""
+
+    speakers: Mapping[str, float]
+    music: float = 0.0
+
+    def more(self, decibels: float) -> Gains:
+        """All of them changed alike."""
+        louder = {who: min(MOST, each + decibels) for who, each in self.speakers.items()}
+        return Gains(louder, min(MOST, self.music + decibels))
+
+
+AS_SPOKEN = Gains({})
 
 
 class LoudnessMeter:
@@ -70,8 +87,9 @@ def loudness_gains(
     sounds: LineAudio,
     wanted: float = WANTED,
     on_progress: Callable[[float], object] = lambda _: None,
-) -> dict[str, float]:
-    """A factor for every speaker, with which the limited whole has the wanted loudness.
+    music: Music | None = None,
+) -> Gains:
+    """Gains with which the limited whole has the wanted loudness.
 
     `on_progress` is called with the progress, 0 to 1.
     """
@@ -83,52 +101,67 @@ def loudness_gains(
     size = sum(own.samples for own in alone.values()) + whole.samples
     done = 0  # samples of what is measured
 
-    def measured(timeline: Timeline, decibels: dict[str, float]) -> dict[str, float]:
+    def measured(timeline: Timeline, gains: Gains, music: Music | None = None) -> Gains:
         nonlocal done
         before, own = done / size, timeline.samples / size
-        found = _corrected(
-            timeline, sounds, wanted, decibels, lambda share: on_progress(before + own * share)
-        )
+
+        def on_share(share: float) -> None:
+            on_progress(before + own * share)
+
+        found = _corrected(timeline, sounds, wanted, gains, music, on_share)
         done += timeline.samples
         return found
 
-    decibels: dict[str, float] = {}
+    speakers: dict[str, float] = {}
     for who, own in alone.items():
-        decibels |= measured(own, {who: 0.0})
-    return _factors(measured(whole, decibels))
+        speakers |= measured(own, Gains({who: 0.0})).speakers
+    return measured(whole, Gains(speakers, wanted - REFERENCE), music)
 
 
 def _corrected(
     timeline: Timeline,
     sounds: LineAudio,
     wanted: float,
-    decibels: dict[str, float],
+    gains: Gains,
+    music: Music | None,
     on_progress: Callable[[float], object],
-) -> dict[str, float]:
+) -> Gains:
     """All gains changed alike until the limited audio has the wanted loudness."""
     size = max(1, timeline.samples)
     for number in range(PASSES):
         meter, fed = LoudnessMeter(), 0
-        for block in mastered(timeline, sounds, _factors(decibels)):
+        for block in mastered(timeline, sounds, gains, music):
             meter.feed(block)
             fed += len(block)
             on_progress((number + min(1.0, fed / size)) / PASSES)
         missing = wanted - meter.loudness
         if not math.isfinite(missing) or abs(missing) <= CLOSE:
             break
-        decibels = {who: min(MOST, each + missing) for who, each in decibels.items()}
-    return decibels
+        gains = gains.more(missing)
+    return gains
 
 
 def mastered(
-    timeline: Timeline, sounds: LineAudio, gains: Mapping[str, float]
+    timeline: Timeline, sounds: LineAudio, gains: Gains, music: Music | None = None
 ) -> Iterator[Samples]:
-    """The whole as blocks: every line with its speaker's gain, limited."""
+    """The whole as blocks, limited: every line with its speaker's gain, the music beside it."""
     limiter = Limiter()
+    bed = music.bed() if music else None
+    under = _factor(gains.music)
     for span in timeline.spans:
-        yield limiter.feed(sound_of(span, sounds) / 32768.0 * gains.get(span.line.speaker, 1.0))
+        speech = sound_of(span, sounds)
+        whole = speech / 32768.0 * _factor(gains.speakers.get(span.line.speaker, 0.0))
+        if bed:
+            bed.jump(span.start)  # some lines stand for all where these are measured
+            whole += bed.under(span.line.id, speech) * under
+        yield limiter.feed(whole)
         for silence in silence_of(span):
-            yield limiter.feed(silence / 32768.0)
+            quiet = silence / 32768.0
+            if bed:
+                quiet += bed.under(span.line.id, silence, bool(span.key)) * under
+            yield limiter.feed(quiet)
+    for rest in bed.tail() if bed else ():
+        yield limiter.feed(rest * under)
     yield limiter.finish()
 
 
@@ -137,8 +170,8 @@ def as_pcm(samples: Samples) -> Pcm:
     return pcm
 
 
-def _factors(decibels: Mapping[str, float]) -> dict[str, float]:
-    return {speaker: float(10 ** (each / 20)) for speaker, each in decibels.items()}
+def _factor(decibels: float) -> float:
+    return float(10 ** (decibels / 20))
 
 
 def _sample_of(timeline: Timeline, most: int) -> Timeline:

@@ -62,6 +62,8 @@ def check_export(opened: OpenScript, options: ExportOptions) -> None:
     """Raises RequestError where `export` would refuse."""
     options.form  # noqa: B018 (raises)
     _timeline(opened, options)
+    if opened.music and not options.by_line:
+        opened.music.check()
 
 
 def export(opened: OpenScript, options: ExportOptions, folder: Path, on_step: OnStep) -> list[Path]:
@@ -90,7 +92,8 @@ def _exported(
     gains = None
     if options.loudness is not None:
         measured = partial(on_step, "loudness")
-        gains = loudness_gains(timeline, opened.sounds, options.loudness, measured)
+        music = None if options.by_line else opened.music
+        gains = loudness_gains(timeline, opened.sounds, options.loudness, measured, music)
     texts: dict[str, str] = {}
     if options.texts:
         texts = _texts(timeline, name, opened.sounds, partial(on_step, "subtitles"))
@@ -112,7 +115,8 @@ def _exported(
         path = target / f"{name}.zip"
         return [export_lines(path, timeline, opened.sounds, texts=texts, **common)]
     path = target / f"{name}.{form.kind}"
-    return [export_file(path, timeline, opened.sounds, **common), *_written(target, texts)]
+    whole = export_file(path, timeline, opened.sounds, music=opened.music, **common)
+    return [whole, *_written(target, texts)]
 
 
 def save_project(store: ScriptStore, number: str, folder: Path) -> Path:

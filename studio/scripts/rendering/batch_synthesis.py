@@ -69,6 +69,7 @@ class Piece:
 
     line: int
     pcm: Pcm
+    spoken: bool = False  # the line's own sound is over
 
 
 class BatchSynthesis:
@@ -246,7 +247,7 @@ class BatchSynthesis:
             if not heard and line in self._jobs and self._jobs[line].key != job.key:
                 continue  # planned anew while it was waited for
             for pcm in _pieces(silence(job.pause)):
-                yield Piece(line, pcm)
+                yield Piece(line, pcm, bool(job.key))
             line = _following(line, planned, self._jobs)
 
     async def _audio_of(self, job: Job, heartbeat: float) -> AsyncIterator[Pcm]:

@@ -165,7 +165,8 @@ class ScriptPlayback:
                 yield refusal(error.message)
                 return
             render = await self._render_of(opened, first, aloud, wanted)
-            stream = ScriptStream(render.batch, first, owner=False, skip=skip)
+            bed = await asyncio.to_thread(opened.bed, first)
+            stream = ScriptStream(render.batch, first, owner=False, skip=skip, music=bed)
             listener = Listener(stream, render, await asyncio.to_thread(self._said, opened))
         async with self._joined(number, render, aloud):
             if aloud:

@@ -1,23 +1,43 @@
 """A rendering as one stream with the interface of the engine's streams.
 
-The stream skips failed lines, unless all of them fail, and ends after the last line. It stays only
-a little ahead of the listener, however fast lines are generated, so that browsers do not buffer an
-hour of audio. Finished lines are kept when it stops.
+The stream skips failed lines, unless all of them fail, and ends after the last line, or once its
+music has faded out. It stays only a little ahead of the listener, however fast lines are generated,
+so that browsers do not buffer an hour of audio. Finished lines are kept when it stops.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from time import monotonic
 
 import numpy as np
 
 from engine import CODEBOOKS, FRAME_SAMPLES, SAMPLE_RATE, Chunk, End, Pcm, Reason, RequestError
-from studio.scripts.rendering.batch_synthesis import BatchSynthesis
+from studio.scripts.export.limiter import Limiter
+from studio.scripts.export.loudness import as_pcm
+from studio.scripts.music.bed import Bed
+from studio.scripts.rendering.batch_synthesis import BatchSynthesis, Piece
 
 LEAD = 30.0  # seconds of audio sent ahead of time
 BEAT = 0.2  # seconds between checks whether to continue
+
+
+class Mix:
+    """Speech with its music, as an export of it as spoken has it: what comes out is a few
+    milliseconds behind what goes in, until the end."""
+
+    def __init__(self, bed: Bed) -> None:
+        self._bed, self._limiter = bed, Limiter()
+
+    def feed(self, piece: Piece) -> Pcm:
+        music = self._bed.under(piece.line, piece.pcm, piece.spoken)
+        return as_pcm(self._limiter.feed(piece.pcm / 32768.0 + music))
+
+    def finish(self) -> Iterator[Pcm]:
+        for rest in self._bed.tail():
+            yield as_pcm(self._limiter.feed(rest))
+        yield as_pcm(self._limiter.finish())
 
 
 class ScriptStream:
@@ -32,13 +52,16 @@ class ScriptStream:
         owner: bool = True,
         lead: float = LEAD,
         skip: int = 0,
+        music: Bed | None = None,
     ) -> None:
-        """`owner`: cancelling also stops the rendering. `skip`: samples of the first line."""
+        """`owner`: cancelling also stops the rendering. `skip`: samples of the first line. `music`:
+        from the beginning of that line on."""
         self._batch = batch
         self._start = start
         self._seed = seed
         self._owner = owner
         self._lead, self._skip = lead, skip
+        self._mix = Mix(music) if music else None
         # (sample where its sound begins, line); below 0 where that was skipped
         self.marks: list[tuple[int, int]] = []
         self._stopped = False
@@ -72,23 +95,31 @@ class ScriptStream:
     async def _sound(self) -> AsyncIterator[Pcm]:
         """Non-empty pieces, none much earlier than needed."""
         first, samples, skip = 0.0, 0, self._skip
+        begun = -skip  # of the next piece, in what is heard
         async for piece in self._batch.play(self._start):
             first = first or monotonic()
             while not self._stopped and samples / SAMPLE_RATE - (monotonic() - first) > self._lead:
                 await asyncio.sleep(BEAT)
             if self._stopped:
                 return
-            if piece.line != self._start:
-                skip = 0
-            pcm, skip = piece.pcm[skip:], max(0, skip - len(piece.pcm))
+            if not len(piece.pcm):
+                continue
+            if piece.line != self._start and skip:
+                begun, skip = begun + skip, 0
+            self._mark(begun, piece.line)
+            begun += len(piece.pcm)
+            whole = await asyncio.to_thread(self._mix.feed, piece) if self._mix else piece.pcm
+            pcm, skip = whole[skip:], max(0, skip - len(whole))
             if len(pcm):
-                self._mark(samples, piece.line)
                 yield pcm
                 samples += len(pcm)
+        for pcm in self._mix.finish() if self._mix and samples else ():
+            if len(pcm):
+                yield pcm
 
-    def _mark(self, samples: int, line: int) -> None:
+    def _mark(self, begun: int, line: int) -> None:
         if not self.marks or self.marks[-1][1] != line:
-            self.marks.append((samples if self.marks else samples - self._skip, line))
+            self.marks.append((begun, line))
 
     def _end(self, samples: int) -> End:
         reason: Reason = "cancelled" if self._stopped else "finished"

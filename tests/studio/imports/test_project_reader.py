@@ -15,7 +15,7 @@ import soundfile
 
 from engine import SAMPLE_RATE, InvalidText
 from studio.imports import project_reader as reader
-from studio.imports.json_bounds import check_json
+from studio.imports.project_reader import check_json
 from studio.scripts import Casting, Project, Projects, script_of_text
 from studio.scripts.line_takes import LineTake
 from studio.scripts.project_files import export_project

@@ -1,0 +1,158 @@
+"""Reads music from an audio file that a stranger may have made: 24 kHz, mono, ten minutes at most.
+
+Length, channels, rate and size are checked before the work that they bound, and again while the
+file is read, in blocks, so that little memory is used. Of a video only the first sound is decoded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import SAMPLE_RATE, InvalidText, Message
+
+SUFFIXES: Final = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".m4a", ".mp4", ".webm")
+MAX_BYTES: Final = 100 << 20
+SHORTEST, LONGEST = 1.0, 600.0  # seconds
+PADDING: Final = 0.1  # seconds more that an encoder may add
+MOST_SAMPLES: Final = round((LONGEST + PADDING + 3) * SAMPLE_RATE)  # of what is written
+RATES: Final = (8_000, 192_000)
+MAX_CHANNELS: Final = 8
+FORMATS: Final = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
+MOST_PACKETS: Final = 200_000
+# FFmpeg opens no other file and no address.
+_OPTIONS: Final = {"protocol_whitelist": "", "enable_drefs": "0", "use_absolute_path": "0"}
+_BLOCK = 1 << 16  # frames
+_READABLE = Message("Use a WAV, FLAC, OGG, MP3, M4A or WebM file.")
+Block: TypeAlias = NDArray[np.float32]  # mono
+
+
+def read_music(file: IO[bytes], target: Path) -> None:
+    """Write its samples, 16 bits each, into a new file. Raises InvalidText."""
+    _check_size(file.seek(0, os.SEEK_END))
+    file.seek(0)
+    start = file.read(8)
+    file.seek(0)
+    container = "mp4" if start[4:8] == b"ftyp" else ""
+    container = "matroska" if start[:4] == b"\x1a\x45\xdf\xa3" else container
+    written = 0
+    with target.open("xb") as out:
+        for pcm in _resampled(_in_container(file, container) if container else _plain(file)):
+            out.write(pcm.tobytes())
+            written += len(pcm)
+            _check_length(written / SAMPLE_RATE)
+    if written < SHORTEST * SAMPLE_RATE:
+        raise InvalidText("The music is shorter than a second. Choose a longer file.")
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_BYTES:
+        raise InvalidText(
+            "The file has {size} MB; {most} MB is the most for music. Save it as MP3 or cut it.",
+            size=size >> 20,
+            most=MAX_BYTES >> 20,
+        )
+
+
+def _check_shape(rate: int, channels: int, frames: int | None = None) -> None:
+    if not RATES[0] <= rate <= RATES[1]:
+        raise InvalidText(
+            "The sample rate is {rate} Hz. Export it with 8,000 to 192,000 Hz.", rate=rate
+        )
+    if not 1 <= channels <= MAX_CHANNELS:
+        raise InvalidText(
+            "The file has {channels} channels. Export it in mono or stereo.", channels=channels
+        )
+    if frames is not None:
+        _check_length(frames / rate)
+
+
+def _check_length(seconds: float) -> None:
+    if seconds > LONGEST + PADDING:
+        raise InvalidText(
+            "The music lasts more than {most:.0f} minutes. Cut it: a shorter piece can be "
+            "repeated.",
+            most=LONGEST / 60,
+        )
+
+
+def _unreadable() -> InvalidText:
+    return InvalidText(
+        "Can't read this file: it is no sound, or it is damaged. {advice}", advice=_READABLE
+    )
+
+
+def _resampled(blocks: Iterator[tuple[Block, int]]) -> Iterator[NDArray[np.int16]]:
+    import soxr
+
+    stream: Any = None
+    for block, rate in blocks:
+        if not np.isfinite(block).all():
+            raise InvalidText("The file has samples that are no numbers. Export it again.")
+        if stream is None:
+            stream = soxr.ResampleStream(rate, SAMPLE_RATE, 1, dtype="float32", quality="HQ")
+        yield _pcm(stream.resample_chunk(np.clip(block, -1.0, 1.0)))
+    if stream is not None:
+        yield _pcm(stream.resample_chunk(np.zeros(0, np.float32), last=True))
+
+
+def _pcm(samples: Block) -> NDArray[np.int16]:
+    pcm: NDArray[np.int16] = np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2")
+    return pcm
+
+
+def _plain(file: IO[bytes]) -> Iterator[tuple[Block, int]]:
+    import soundfile
+
+    try:
+        with soundfile.SoundFile(file) as sound:
+            if sound.format not in FORMATS:
+                raise InvalidText(
+                    "{format} files are not read. {advice}", format=sound.format, advice=_READABLE
+                )
+            known = 0 < sound.frames < 1 << 62
+            _check_shape(sound.samplerate, sound.channels, sound.frames if known else None)
+            count = 0
+            while len(block := sound.read(_BLOCK, dtype="float32", always_2d=True)):
+                yield block.mean(axis=1), sound.samplerate
+                count += len(block)
+            if known and count < sound.frames and sound.format != "MP3":  # whose header estimates
+                raise InvalidText("The file is cut short. Copy or download it again.")
+    except (soundfile.SoundFileError, RuntimeError, ValueError, TypeError) as error:
+        raise _unreadable() from error
+
+
+def _in_container(file: IO[bytes], container: str) -> Iterator[tuple[Block, int]]:
+    import av
+
+    try:
+        with av.open(file, "r", format=container, options=dict(_OPTIONS)) as opened:
+            if not opened.streams.audio or opened.streams.audio[0].codec_context is None:
+                raise _unreadable()
+            sound: Any = opened.streams.audio[0]
+            rate, channels = int(sound.rate or 0), int(sound.channels or 0)
+            _check_shape(rate, channels)
+            for count, packet in enumerate(opened.demux(sound)):
+                if count > MOST_PACKETS:
+                    raise _unreadable()
+                for frame in packet.decode():
+                    if (frame.sample_rate, len(frame.layout.channels)) != (rate, channels):
+                        raise _unreadable()  # it changes on the way
+                    yield _mono(frame), rate
+    except (av.error.FFmpegError, ValueError) as error:
+        raise _unreadable() from error
+
+
+def _mono(frame: Any) -> Block:
+    samples = frame.to_ndarray()  # [channels, frames], or all in one row
+    if not frame.format.is_planar:
+        samples = samples.reshape(-1, len(frame.layout.channels)).T
+    whole = np.issubdtype(samples.dtype, np.integer)
+    scale = float(np.iinfo(samples.dtype).max) if whole else 1.0
+    mono: Block = (samples.astype(np.float32) / scale).mean(axis=0)
+    return mono
