@@ -32,6 +32,7 @@ from studio.ui.live_player import live_player, plays, translated
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.exports import export_section
 from studio.ui.tabs.script.handlers import BARE, TICK, ScriptTab
+from studio.ui.tabs.script.music import music_section
 from studio.ui.tabs.script.options import ReadingFields, reading_fields
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.script.words import words_shown
@@ -104,6 +105,8 @@ def build(studio: Studio) -> None:
     _scripts(tab, hidden, page, area, [*shown, *reading, hidden.reading])
     _changes(tab, hidden, page, area, reading, shown)
     _sound(tab, hidden, page, area, shown)
+    for changed in music_section(studio, hidden.opened, area.player):
+        changed.then(tab.look, [hidden.opened, hidden.view], [area.lines, hidden.timer], **QUIET)
     export_section(studio, hidden.opened)
     _endpoint(studio)
 
