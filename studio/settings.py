@@ -206,7 +206,8 @@ class StudioSettings(StudioLimits):
     weights: str = Field(
         "auto",
         description="On CPUs: full, 8bit or 4bit. auto takes 8 bits for large models, which is "
-        "not heard; 4 bits are faster and change the sound a little.",
+        "not heard; 4 bits are faster and choose otherwise: of Timbre Mini's most likely codes 7 % "
+        "(first codebook) to 66 % (last) become others, in 8 bits 1 to 12 %.",
     )
     process: Literal["auto", "own", "shared"] = Field(
         "auto",

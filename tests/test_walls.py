@@ -21,7 +21,7 @@ HEAVY = ("torch", "transformers", "torchaudio")
 # The one place on the host side that may reach across, inside a function.
 BRIDGE = "engine/open.py"
 # Benches of what lies below the engine: networks, kernels, single steps.
-BELOW = ("bench/gpu/", "bench/random_")
+BELOW = ("bench/gpu/", "bench/random_", "bench/quality/bits")  # measure parts of the worker
 
 
 def sources(*folders: str) -> Iterator[Path]:

@@ -9,6 +9,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from engine import Message, Recording
+from studio.ui.gradio_compat.scripts import on_load
 from studio.ui.i18n import both, tell
 
 BEST: Final = (5.0, 15.0)  # seconds
@@ -16,6 +17,13 @@ CHECKED: Final = {  # notes that are checks of their own here
     "{flaw}: only the voice is copied, without its transcript",
     "{share:.1%} of it is clipped; a quieter recording would sound better",
 }
+LEVELS: Final = {
+    "quiet": "Too quiet: go closer to the microphone.",
+    "good": "A good level.",
+    "loud": "Too loud: lower the input level, or go a little away.",
+}
+LEVEL: Final = "Input level"
+METER: Final = on_load("static/level_meter.js")
 QUIET, DRY, WIDE, LOUD = 40.0, 24.0, 12.0, 0.01  # ends of the meters
 
 
@@ -27,6 +35,16 @@ class _Check(NamedTuple):
     share: float
     good: bool
     advice: str
+
+
+def level_meter() -> str:
+    """The level of the microphone, which static/level_meter.js shows while there is a recording."""
+    told = "".join(f'<span data-for="{name}">{both(text)}</span>' for name, text in LEVELS.items())
+    return (
+        f'<div class="timbre-level" hidden><i role="meter" aria-label="{escape(LEVEL)}"'
+        ' aria-valuemin="-60" aria-valuemax="0" aria-valuenow="-60"></i>'
+        f'<p role="status">{told}</p></div>'
+    )
 
 
 def checks_of(recording: Recording) -> str:

@@ -8,6 +8,7 @@ import './opening.js';
 import './shortcuts.js';
 import './addresses.js';
 import './buttons.js';
+import './level_meter.js';
 import './takes.js';
 import './voice_picker.js';
 import './pad/pad.js';

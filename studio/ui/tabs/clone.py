@@ -36,9 +36,10 @@ from studio.takes.live_take import About
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.live_player import live_player, plays
-from studio.ui.recording_checks import checks_of
+from studio.ui.recording_checks import METER, checks_of, level_meter
 from studio.ui.sound_card import Card, hear, html_of, sound_cards
 from studio.ui.tabs import own_voice
+from studio.ui.tabs.clone_samples import compare, joined, samples_form
 from studio.ui.tabs.voice_form import (
     QUIET,
     SAVED,
@@ -133,11 +134,24 @@ class CloneTab:
     def cloners(self) -> tuple[str, ...]:
         return self._studio.choices().models(lambda each: each.clone)
 
+    def compare(
+        self, path: str | None, more: list[str] | None, agreed: bool, model: str = ""
+    ) -> tuple[str, Update]:
+        """How alike several recordings are, and which of them are used."""
+        return compare(self._studio, path, more, agreed, model)
+
     async def speak(
-        self, path: str | None, transcript: str, agreed: bool, phrase: str, model: str = ""
+        self,
+        path: str | None,
+        transcript: str,
+        agreed: bool,
+        phrase: str,
+        model: str = "",
+        more: list[str] | None = None,
+        used: list[str] | None = None,
     ) -> AsyncIterator[Payload]:
         def line() -> SpeechRequest:
-            return try_out(phrase, self._voice(path, transcript, agreed, model))
+            return try_out(phrase, self._voice(path, transcript, agreed, model, more, used))
 
         async for payload in self._studio.speak(line, tell("Clone")):
             yield payload
@@ -145,7 +159,8 @@ class CloneTab:
     def save(
         self, name: str, colour: str, note: str, path: str | None, words: str, *given: Any
     ) -> str:
-        """Save the voice; `given` are consent and model. Returns a status."""
+        """Save the voice; `given` are consent, model, more recordings and which of all are used.
+        Returns a status."""
         try:
             saved = self._keep(name, colour, note, path, words, *given)
         except TimbreError as error:
@@ -191,10 +206,25 @@ class CloneTab:
             self._studio, name, colour, note, voice, consent=True, made_from=made_from
         )
 
-    def _voice(self, path: str | None, transcript: str, agreed: bool, model: str = "") -> Clone:
+    def _voice(
+        self,
+        path: str | None,
+        transcript: str,
+        agreed: bool,
+        model: str = "",
+        more: list[str] | None = None,
+        used: list[str] | None = None,
+    ) -> Clone:
+        if more and not path:
+            path, more = more[0], more[1:]
         given = _given(path)
         if not agreed:
             raise RequestError(NEED_CONSENT)
+        first = self._first(given, transcript, model)
+        return joined(self._studio, first, path, more, used, model) if more else first
+
+    def _first(self, given: str, transcript: str, model: str) -> Clone:
+        """The voice of one recording with its words."""
         recording, words = load_reference_audio(given), transcript.strip()
         if len(words) > max(LEAST_WORDS, FASTEST * recording.seconds):
             raise InvalidText(
@@ -255,6 +285,7 @@ def build(studio: Studio) -> None:
             line, shown, audio = _recorded()
             gr.Markdown(word("## 2. Checked"))
             checked, done = sound_cards([cleaned(None)]), gr.HTML(elem_id="clone-report")
+            samples = samples_form()
         with gr.Column(min_width=320):
             gr.Markdown(word("## 3. Words and consent"))
             transcript, use, agreed = _asked()
@@ -281,10 +312,22 @@ def build(studio: Studio) -> None:
     on_show(tab.models, [model], [model])
     voice = [audio, transcript, agreed, model]
     triggers = [controls.speak.click, controls.phrase.submit]
-    inputs = [audio, transcript, agreed, controls.phrase, model]
+    several = [samples.files, samples.used]
+    inputs = [audio, transcript, agreed, controls.phrase, model, *several]
     plays(player, triggers, tab.speak, inputs)
     plays(player, [controls.cleaned.hear], tab.hear, [audio])
-    saved = form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
+    compared = [audio, samples.files, agreed, model]
+    changes = [samples.files.change, audio.change, agreed.change, model.change]
+    gr.on(
+        changes,
+        tab.compare,
+        compared,
+        [samples.compared, samples.used],
+        trigger_mode="always_last",
+        **QUIET,
+    )
+    samples.files.upload(lambda: False, None, agreed, queue=False, **QUIET)
+    saved = form.button.click(tab.save, [*form.fields, *voice, *several], form.status, **QUIET)
     saved.then(tab.clones, adding.voice, adding.voice, **QUIET)
     on_show(tab.clones, [adding.voice], [adding.voice])
     added = [adding.voice, adding.mood, *voice]
@@ -351,6 +394,7 @@ def _recorded() -> tuple[gr.Dropdown, gr.HTML, gr.Audio]:
         elem_id="clone-recording",
         buttons=["download"],
     )
+    gr.HTML(level_meter(), js_on_load=METER, elem_classes="timbre-plain", padding=False)
     return line, shown, audio
 
 

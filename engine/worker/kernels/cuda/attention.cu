@@ -9,6 +9,30 @@ static_assert(GROUP <= 2, "one or two queries per group");
 static_assert(POSITIONS <= 16, "two lanes take a position");
 static_assert(DIMS == 4, "a lane takes four dimensions");
 
+// A lane's part of a group's new queries, key and value: dimensions from `first` on.
+struct Taken { uint2 queries[GROUP], key, value; };
+
+DEVICE bool missing(uint2 pairs) { return pairs.x == NOTHING || pairs.y == NOTHING; }
+
+// qkv [QKV] of one row, written by other blocks or, if POSTED, perhaps still to be posted by them.
+DEVICE Taken take(const u16* qkv, int group, int first) {
+  const u16* key = qkv + (HEADS + group) * HEAD_DIM + first;
+  for (u32 looks = 0;; looks++) {
+    Taken t;
+#pragma unroll
+    for (int i = 0; i < GROUP; i++)
+      t.queries[i] = fresh8(qkv + (group * GROUP + i) * HEAD_DIM + first);
+    t.key = fresh8(key), t.value = fresh8(key + KV_HEADS * HEAD_DIM);
+    bool late = missing(t.queries[0]) || missing(t.queries[GROUP - 1]) || missing(t.key) ||
+                missing(t.value);
+    if (!POSTED || !late) {
+      if (POSTED) sync_warp();
+      return t;
+    }
+    look_again(looks);
+  }
+}
+
 struct Part { float x[DIMS]; };  // a lane's part of a vector
 
 DEVICE Part unpack(uint2 pairs) {
@@ -116,17 +140,13 @@ DEVICE void attend(const u16* qkv, int group, int position, u16* keys, u16* valu
   Past old_keys = past_of(keys + first, position), old_values = past_of(values + first, position);
   float4 query_norm = four(norms + first), key_norm = four(norms + HEAD_DIM + first);
   Rotary angles = {four(rotary + first), four(rotary + HEAD_DIM + first)};
-  const u16* new_key = qkv + (HEADS + group) * HEAD_DIM + first;
-  uint2 key_in = fresh8(new_key), value = fresh8(new_key + KV_HEADS * HEAD_DIM), queries[GROUP];
-#pragma unroll
-  for (int i = 0; i < GROUP; i++)
-    queries[i] = fresh8(qkv + (group * GROUP + i) * HEAD_DIM + first);
-  uint2 key = packed(positioned(unpack(key_in), key_norm, angles));
+  Taken taken = take(qkv, group, first);
+  uint2 key = packed(positioned(unpack(taken.key), key_norm, angles));
   add_newest(old_keys, keys + first, position, key);
-  add_newest(old_values, values + first, position, value);
+  add_newest(old_values, values + first, position, taken.value);
 #pragma unroll 1
   for (int i = 0; i < GROUP; i++) {
-    Part q = positioned(unpack(i ? queries[GROUP - 1] : queries[0]), query_norm, angles);
+    Part q = positioned(unpack(i ? taken.queries[GROUP - 1] : taken.queries[0]), query_norm, angles);
     emit((group * GROUP + i) * HEAD_DIM + first, packed(mix(q, old_keys, old_values, position)));
   }
 }

@@ -29,6 +29,7 @@ def transformer_constants(config: TransformerConfig) -> dict[str, int | float]:
         WIDTH=config.hidden_size, INNER=config.intermediate_size,
         HEADS=config.heads, KV_HEADS=config.kv_heads,
         HEAD_DIM=config.head_dim, HEAD_DIM_ROOT=math.sqrt(config.head_dim), EPS=config.norm_eps,
+        POSTED=0,
     )  # fmt: skip
 
 

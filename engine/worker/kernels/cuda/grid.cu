@@ -7,6 +7,10 @@
 //
 // A launch may have several such grids, its partitions, which never wait for each other: each runs
 // its own rows through all layers.
+//
+// POSTED: for few rows there are no such barriers. Each layer has activations of its own, in which
+// there is NOTHING before, and blocks read them until all of it has been posted. A launch uses one
+// half of that memory and clears the other, which the launch before has used.
 
 DEVICE u32 block_id() { return blockIdx.x % GRID; }
 DEVICE u32 partition_id() { return blockIdx.x / GRID; }
@@ -36,9 +40,10 @@ struct State {
   // The residual: pairs of x in this block's columns, [TILES * 16, OUT_COLUMNS * 4].
   DEVICE u32* residual() const { return (u32*)(shared + PRODUCT_BYTES); }
   DEVICE u32* words() const { return (u32*)(shared + SPACE - SCRATCH); }
-  // Behind it every block sees what any block has written.
+  // Behind it every block sees what any block has written; if POSTED, what its own threads have.
   DEVICE void sync() {
     sync_workers();
+    if (POSTED) return;
     goal += GRID;
     if (threadIdx.x == 0) grid_arrive(barrier), grid_wait(barrier, goal);
     sync_workers();
@@ -60,16 +65,43 @@ template <class Runs> DEVICE State begin(u8* shared, const Runs& runs, u32* barr
 
 // Activations between the phases, and their rows.
 struct Activations {
-  u16* x;         // [rows, WIDTH]
+  u16* between;   // [rows, WIDTH] between attention and MLP
+  u16* x;         // [rows, WIDTH] may be the same
   u16* qkv;       // [rows, QKV]
   u16* attended;  // [rows, ATTENDED]
   u16* gated;     // [rows, INNER]
   int rows;
 };
 
+constexpr u64 POSTED_LAYER = 2 * WIDTH + QKV + ATTENDED + INNER;  // numbers of a row
+
+// Activations of one layer in the memory where they are posted.
+DEVICE Activations activations_at(u16* posted, int layer, int rows) {
+  u16 *between = posted + layer * POSTED_LAYER * rows, *x = between + rows * WIDTH;
+  u16 *qkv = x + rows * WIDTH, *attended = qkv + rows * QKV;
+  return {between, x, qkv, attended, attended + rows * ATTENDED, rows};
+}
+
+// The half of `posted` for this launch; the other one is cleared. launches: how many there were, and
+// the rows of the latest one in either half. SIZE: numbers of a row; there is room for POSTED_ROWS.
+template <u64 SIZE> DEVICE u16* begin_posted(u16* posted, const u32* launches) {
+  u32 half = fresh4(launches) & 1;
+  u16* other = posted + (half ^ 1) * SIZE * POSTED_ROWS;
+  u64 used = fresh4(launches + 1 + (half ^ 1)) * SIZE;
+  uint4 nothing = {NOTHING, NOTHING, NOTHING, NOTHING};
+  for (u64 at = (block_id() * WORKERS + threadIdx.x) * 8; at < used; at += GRID * WORKERS * 8)
+    *(uint4*)(other + at) = nothing;
+  return posted + half * SIZE * POSTED_ROWS;
+}
+
+DEVICE void write4(void* at, u32 v) {
+  if (POSTED) post4(at, v);
+  else *(u32*)at = v;
+}
+
 // Write a pair of this block's columns.
 DEVICE void put_pair(u16* to, int width, int own, int row, int column, Pair result) {
-  *(u32*)(to + (u64)row * width + block_id() * own * 8 + column) = pack(result.even, result.odd);
+  write4(to + (u64)row * width + block_id() * own * 8 + column, pack(result.even, result.odd));
 }
 
 // Add to the residual, which is read from `before` in the first layer and held afterwards.
@@ -78,28 +110,28 @@ DEVICE void add_pair(State& s, u16* x, const u16* before, int row, int column, P
   u32& own = s.residual()[row * OUT_COLUMNS * 4 + column / 2];
   u32 old = before ? fresh4(before + at) : own;
   own = pack(low(old) + result.even, high(old) + result.odd);
-  *(u32*)(x + at) = own;
+  write4(x + at, own);
 }
 
 // A product in parts of this block's COLUMNS; emit as in `product`.
 template <int COLUMNS, int PARTS, int SLABS, bool NORMED, bool GATED, class Runs, class Emit>
-DEVICE void in_parts(State& s, const Runs& runs, const u16* source, int rows, Emit emit) {
+DEVICE void in_parts(State& s, const Runs& runs, const u16* source, bool posted, int rows, Emit emit) {
   constexpr int PART_COLUMNS = COLUMNS / PARTS, RESULTS = GATED ? PART_COLUMNS / 2 : PART_COLUMNS;
   for (int part = 0; part < PARTS; part++) {
     product<PART_COLUMNS, SLABS, NORMED, GATED>(
-        s.ring, runs, s.space(), source, rows,
+        s.ring, runs, s.space(), source, posted, rows,
         [&](int row, int column, Pair result) { emit(row, part * RESULTS * 8 + column, result); });
     if (PARTS > 1) sync_workers();  // the next part uses the same space
   }
 }
 
 // One layer: `input` -> x. `before`: the residual, or null where the block holds it.
-// attend() turns qkv into `attended`; with `keys_only` the layer ends there.
+// attend() turns qkv into `attended`; with `keys_only` the layer ends there. `posted`: so is the input.
 template <class Runs, class Attend>
 DEVICE void run_layer(State& s, const Runs& runs, const Activations& to, const u16* input,
-                      const u16* before, bool keys_only, Attend attend) {
+                      const u16* before, bool posted, bool keys_only, Attend attend) {
   in_parts<QKV_COLUMNS, QKV_PARTS, WIDTH / SLAB, true, false>(
-      s, runs, input, to.rows, [&](int row, int column, Pair result) {
+      s, runs, input, posted, to.rows, [&](int row, int column, Pair result) {
         put_pair(to.qkv, QKV, QKV_COLUMNS, row, column, result);
       });
   s.sync();
@@ -107,21 +139,24 @@ DEVICE void run_layer(State& s, const Runs& runs, const Activations& to, const u
   s.sync();
   if (keys_only) return;
   in_parts<OUT_COLUMNS, OUT_PARTS, ATTENDED / SLAB, false, false>(
-      s, runs, to.attended, to.rows,
-      [&](int row, int column, Pair result) { add_pair(s, to.x, before, row, column, result); });
+      s, runs, to.attended, POSTED, to.rows, [&](int row, int column, Pair result) {
+        add_pair(s, to.between, before, row, column, result);
+      });
   s.sync();
   in_parts<GATE_COLUMNS, GATE_PARTS, WIDTH / SLAB, true, true>(
-      s, runs, to.x, to.rows, [&](int row, int column, Pair result) {
+      s, runs, to.between, POSTED, to.rows, [&](int row, int column, Pair result) {
         put_pair(to.gated, INNER, GATE_COLUMNS / 2, row, column, result);
       });
   s.sync();
   in_parts<OUT_COLUMNS, DOWN_PARTS, INNER / SLAB, false, false>(
-      s, runs, to.gated, to.rows,
+      s, runs, to.gated, POSTED, to.rows,
       [&](int row, int column, Pair result) { add_pair(s, to.x, nullptr, row, column, result); });
   s.sync();
 }
 
-// The last block to leave resets the barrier for the next launch.
-DEVICE void leave(u32* barrier) {
-  if (threadIdx.x == 0 && count_up(barrier + 1) == GRID - 1) barrier[0] = 0, barrier[1] = 0;
+// The last block to leave resets the barrier for the next launch, and notes which half has been used.
+DEVICE void leave(u32* barrier, u32* launches, int rows) {
+  if (threadIdx.x || count_up(barrier + 1) != GRID - 1) return;
+  barrier[0] = 0, barrier[1] = 0;
+  if (POSTED) launches[1 + (launches[0] & 1)] = rows, launches[0]++;
 }

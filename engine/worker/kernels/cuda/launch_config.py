@@ -13,6 +13,7 @@ from typing import Any
 from engine.model.configs import TransformerConfig
 
 TILES = (1, 2)  # of 16 rows: a kernel is compiled for each
+POSTED_ROWS = 16  # up to this, blocks wait for numbers, not for each other
 MAX_ROWS = 32  # of one launch, or of each of its partitions
 SCRATCH = 128  # bytes of shared memory for counters
 STATIC = 1024  # bytes of statically allocated shared memory
@@ -43,13 +44,16 @@ class LaunchConfig:
         ring = self.stages * (self.slab * 16 + 16)
         return ring + self.product_bytes + self.residual_bytes + SCRATCH
 
-    def constants(self, config: TransformerConfig, tiles: int) -> dict[str, int | float]:
-        """Compile-time constants of a kernel."""
+    def constants(
+        self, config: TransformerConfig, tiles: int, posted: bool = False
+    ) -> dict[str, int | float]:
+        """Compile-time constants of a kernel. `posted`: without barriers, for POSTED_ROWS."""
         qkv, out, gate, down = self.parts
         return dict(
             LAYERS=config.layers, GRID=self.blocks, TILES=tiles, STAGES=self.stages,
             SLAB=self.slab, MAX_ROWS=MAX_ROWS, SCRATCH=SCRATCH, PRODUCT_BYTES=self.product_bytes,
             QKV_PARTS=qkv, OUT_PARTS=out, GATE_PARTS=gate, DOWN_PARTS=down,
+            POSTED=int(posted), POSTED_ROWS=POSTED_ROWS,
         )  # fmt: skip
 
 

@@ -6,6 +6,9 @@
 constexpr int HEAD_COLUMNS = CODES / 8 / GRID, HEAD_STAGES = HEAD_COLUMNS * (WIDTH / SLAB);
 static_assert(HEAD_STAGES <= STAGES, "a head's weights fit");
 
+// Numbers of a row that are posted in a launch: all passes' layers, then logits and the next inputs.
+constexpr u64 POSTED_SIZE = POSITIONS * (LAYERS * POSTED_LAYER + CODES + WIDTH);
+
 struct PredictorArguments {
   const u8* layers;     // [LAYERS, LAYER_STAGES, GRID, STAGE]
   const u8* heads;      // [BOOKS, HEAD_STAGES, GRID, STAGE]
@@ -29,6 +32,8 @@ struct PredictorArguments {
   u16* logits;          // [rows, CODES]
   u16* keys;            // [LAYERS, rows, KV_HEADS, POSITIONS, HEAD_DIM]
   u16* values;
+  u16* posted;          // [2, POSTED_ROWS, POSTED_SIZE]
+  u32* launches;        // [3], see begin_posted
   u32* barrier;         // [partitions, 2]: arrivals, departures
   int rows, partition_rows;  // of the launch, and of each partition
   int count, setting_stride, uniform_stride;
@@ -40,7 +45,8 @@ struct PredictorArguments {
     return left < partition_rows ? left : partition_rows;
   }
   DEVICE Activations activations() const {
-    return {x + first_row() * WIDTH, qkv + first_row() * QKV, attended + first_row() * ATTENDED,
+    u16* own = x + first_row() * WIDTH;
+    return {own, own, qkv + first_row() * QKV, attended + first_row() * ATTENDED,
             gated + first_row() * INNER, row_count()};
   }
 };
@@ -70,13 +76,15 @@ DEVICE void attend_all(const PredictorArguments& args, const Activations& to, in
     attend(to.qkv + row * QKV, task % KV_HEADS, position, args.keys + at, args.values + at,
            args.norms + layer * 2 * HEAD_DIM, args.rotary + position * 2 * HEAD_DIM,
            [&](int dimension, uint2 pairs) {
-             *(uint2*)(to.attended + row * ATTENDED + dimension) = pairs;
+             u16* own = to.attended + row * ATTENDED + dimension;
+             if (POSTED) post8(own, pairs);
+             else *(uint2*)own = pairs;
            });
   }
 }
 
-// `row` counts from the launch's first.
-DEVICE u32 draw_row(const State& s, const PredictorArguments& args, u64 row, int book) {
+// `row` counts from the launch's first. logits [CODES] of the row.
+DEVICE u32 draw_row(const State& s, const PredictorArguments& args, const u16* logits, u64 row, int book) {
   constexpr int EACH = CODES / WORKERS;
   u64 at_row = row * args.setting_stride, keys[EACH];
   SamplingTensors sampling = {args.inverse_temperature[at_row], args.top_k[at_row], args.top_p[at_row],
@@ -85,41 +93,54 @@ DEVICE u32 draw_row(const State& s, const PredictorArguments& args, u64 row, int
 #pragma unroll
   for (int i = 0; i < EACH; i += 2) {
     u32 id = i * WORKERS + threadIdx.x * 2;
-    u32 pair = fresh4(args.logits + row * CODES + id);
+    u32 pair = fresh4(logits + id);
+    for (u32 looks = 0; POSTED && pair == NOTHING; looks++) look_again(looks), pair = fresh4(logits + id);
     keys[i] = key_of(low(pair), id), keys[i + 1] = key_of(high(pair), id + 1);
   }
   return choose<EACH>((u64*)s.shared, s.words(), args.count, sampling, uniform, keys);
 }
 
-// Sample this block's rows, and write the next position's input.
-DEVICE void draw_rows(const State& s, const PredictorArguments& args, int book) {
+// Sample this block's rows from logits [rows, CODES], and write the next position's input to x.
+DEVICE void draw_rows(const State& s, const PredictorArguments& args, const u16* logits, u16* x, int book) {
   for (u64 own = block_id(); own < args.row_count(); own += GRID) {
     u64 row = args.first_row() + own;
-    u32 code = draw_row(s, args, row, book);
+    u32 code = draw_row(s, args, logits + row * CODES, row, book);
     const u16* input = args.inputs + ((u64)book * CODES + code) * WIDTH;
     for (int i = threadIdx.x * 8; i < WIDTH; i += WORKERS * 8)
-      *(uint4*)(args.x + row * WIDTH + i) = *(const uint4*)(input + i);
+      if (POSTED) post16(x + row * WIDTH + i, *(const uint4*)(input + i));
+      else *(uint4*)(x + row * WIDTH + i) = *(const uint4*)(input + i);
     if (threadIdx.x == 0) args.codes[row * BOOKS + book] = code;
   }
 }
 
-DEVICE void run_passes(State s, const PredictorArguments& args) {
+// posted: this launch's half.
+DEVICE void run_passes(State s, const PredictorArguments& args, u16* posted) {
   Activations to = args.activations();
+  const u16 *own = to.x, *drawn = to.x;  // the last layer's x, and what was drawn
   for (int pass = 0; pass < POSITIONS; pass++) {
     for (int layer = 0; layer < LAYERS; layer++) {
+      if (POSTED) to = activations_at(posted, pass * LAYERS + layer, args.rows);
       const u16* begin = args.begin + ((u64)pass * args.rows + args.first_row()) * WIDTH;
-      const u16* input = layer == 0 && pass < 2 ? begin : to.x;
-      bool keys_only = pass == 0 && layer == LAYERS - 1;
-      run_layer(s, Runs{args}, to, input, layer ? nullptr : input, keys_only,
+      bool given = layer == 0 && pass < 2, keys_only = pass == 0 && layer == LAYERS - 1;
+      const u16* input = given ? begin : layer ? own : drawn;
+      run_layer(s, Runs{args}, to, input, layer ? nullptr : input, POSTED && !given, keys_only,
                 [&] { attend_all(args, to, layer, pass); });
+      own = to.x;
     }
     if (pass == 0) continue;
+    u16 *logits = args.logits, *next = args.x;
+    if (POSTED) {
+      logits = posted + args.rows * (POSITIONS * LAYERS * POSTED_LAYER + pass * (u64)(CODES + WIDTH));
+      next = logits + args.rows * CODES;
+      drawn = next;
+    }
     product<HEAD_COLUMNS, WIDTH / SLAB, true, false>(
-        s.ring, Runs{args}, s.space(), to.x, to.rows, [&](int row, int column, Pair result) {
-          put_pair(args.logits + args.first_row() * CODES, CODES, HEAD_COLUMNS, row, column, result);
+        s.ring, Runs{args}, s.space(), to.x, POSTED, to.rows, [&](int row, int column, Pair result) {
+          put_pair(logits + args.first_row() * CODES, CODES, HEAD_COLUMNS, row, column, result);
+          if (POSTED) put_pair(args.logits, CODES, HEAD_COLUMNS, row, column, result);
         });
     s.sync();
-    draw_rows(s, args, pass - 1);
+    draw_rows(s, args, logits, next, pass - 1);
     s.sync();
   }
   for (int row = block_id(); row < to.rows; row += GRID)
@@ -129,6 +150,7 @@ DEVICE void run_passes(State s, const PredictorArguments& args) {
 extern "C" __global__ void __launch_bounds__(WORKERS, 1) predict(const PredictorArguments args) {
   SHARED(shared);
   u32* barrier = args.barrier + 2 * partition_id();
-  run_passes(begin(shared, Runs{args}, barrier), args);
-  leave(barrier);
+  State state = begin(shared, Runs{args}, barrier);
+  run_passes(state, args, POSTED ? begin_posted<POSTED_SIZE>(args.posted, args.launches) : nullptr);
+  leave(barrier, args.launches, args.rows);
 }

@@ -15,14 +15,21 @@ from torch import Tensor
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda import nvrtc, weight_packing
 from engine.worker.kernels.cuda.constants import predictor_constants
-from engine.worker.kernels.cuda.launch_config import MAX_ROWS, THREADS, TILES, LaunchConfig
+from engine.worker.kernels.cuda.launch_config import (
+    MAX_ROWS,
+    POSTED_ROWS,
+    THREADS,
+    TILES,
+    LaunchConfig,
+)
 from engine.worker.state.sampling import SamplingTensors
 
 SOURCES = ("primitives", "products", "attention", "sampling", "grid", "predictor")
 _POINTERS = (
     *("layers", "heads", "norms", "rotary", "inputs", "embeddings", "begin", "first"),
     *("inverse_temperature", "top_k", "top_p", "sample_mask", "uniforms", "codes", "total"),
-    *("x", "qkv", "attended", "gated", "logits", "keys", "values", "barrier"),
+    *("x", "qkv", "attended", "gated", "logits", "keys", "values", "posted", "launches"),
+    "barrier",
 )
 _NUMBERS = ("rows", "partition_rows", "count", "setting_stride", "uniform_stride")
 
@@ -50,7 +57,7 @@ class PersistentPredictor:
         self.max_rows = partitions * MAX_ROWS
         self._weights = pack_weights(predictor, launch) | tables
         self.scratch = allocate_scratch(predictor, predictor.model.norm.weight, partitions)
-        self._kernels: dict[int, nvrtc.Kernel] = {}  # by tiles, compiled at first use
+        self._kernels: dict[tuple[int, bool], nvrtc.Kernel] = {}  # compiled at first use
 
     def __call__(
         self,
@@ -74,15 +81,17 @@ class PersistentPredictor:
         )  # fmt: skip
         tiles = next(tiles for tiles in TILES if each <= 16 * tiles)
         blocks = partitions * self._launch.blocks
-        self._kernel(tiles).launch_cooperative(blocks, THREADS, arguments)
+        self._kernel(tiles, rows <= POSTED_ROWS).launch_cooperative(blocks, THREADS, arguments)
         return codes, total
 
-    def _kernel(self, tiles: int) -> nvrtc.Kernel:
-        if tiles not in self._kernels:
-            options = nvrtc.define_constants(constants(self._predictor, self._launch, tiles))
+    def _kernel(self, tiles: int, posted: bool) -> nvrtc.Kernel:
+        key = tiles, posted
+        if key not in self._kernels:
+            values = constants(self._predictor, self._launch, tiles, posted)
+            options = nvrtc.define_constants(values)
             module = nvrtc.Module(nvrtc.read_sources(*SOURCES), options)
-            self._kernels[tiles] = module.kernel("predict", self._launch.shared)
-        return self._kernels[tiles]
+            self._kernels[key] = module.kernel("predict", self._launch.shared)
+        return self._kernels[key]
 
 
 def kernel_arguments(
@@ -109,9 +118,11 @@ def kernel_arguments(
     return PredictorArguments(*pointers, len(first), partition_rows, ranked, *strides)
 
 
-def constants(predictor: Predictor, launch: LaunchConfig, tiles: int) -> dict[str, int | float]:
+def constants(
+    predictor: Predictor, launch: LaunchConfig, tiles: int, posted: bool = False
+) -> dict[str, int | float]:
     """Compile-time constants of the kernel."""
-    return predictor_constants(predictor) | launch.constants(predictor.model.config, tiles)
+    return predictor_constants(predictor) | launch.constants(predictor.model.config, tiles, posted)
 
 
 def pack_weights(predictor: Predictor, launch: LaunchConfig) -> dict[str, Tensor]:
@@ -133,6 +144,8 @@ def allocate_scratch(predictor: Predictor, like: Tensor, partitions: int = 1) ->
     widths = dict(logits=predictor.lm_head[0].out_features, keys=past, values=past)
     rows = partitions * MAX_ROWS
     scratch = {name: like.new_empty(rows, width) for name, width in widths.items()}
+    drawn = widths["logits"] + config.hidden_size
+    scratch |= weight_packing.allocate_posted(config, books + 1, drawn, like.device)
     return scratch | weight_packing.allocate_scratch(config, rows, like, partitions)
 
 

@@ -37,22 +37,46 @@ DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Reads of memory that other blocks write: past the L1 cache, which does not see them.
+// Reads of memory that other blocks write: past the L1 cache, which does not see them. Relaxed where they are
+// repeated until another block has written: the assembler moves other loads out of the loop.
+#if POSTED
+#define FRESH "ld.relaxed.gpu.global"
+#else
+#define FRESH "ld.global.cg"
+#endif
 DEVICE uint4 fresh16(const void* at) {
   uint4 v;
-  asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];"
+  asm volatile(FRESH ".v4.u32 {%0,%1,%2,%3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at) : "memory");
   return v;
 }
 DEVICE uint2 fresh8(const void* at) {
   uint2 v;
-  asm volatile("ld.global.cg.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(at) : "memory");
+  asm volatile(FRESH ".v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(at) : "memory");
   return v;
 }
 DEVICE u32 fresh4(const void* at) {
   u32 v;
-  asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
+  asm volatile(FRESH ".u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
   return v;
+}
+
+// Numbers that other blocks post: a consumer reads them again until they are there, so it needs no
+// barrier. `pack` never makes NOTHING, which lies there before.
+constexpr u32 NOTHING = 0xffffffffu;
+DEVICE void post4(void* at, u32 v) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory");
+}
+DEVICE void post8(void* at, uint2 v) {
+  asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1,%2};"
+               :: "l"(at), "r"(v.x), "r"(v.y) : "memory");
+}
+DEVICE void post16(void* at, uint4 v) {
+  asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1,%2,%3,%4};"
+               :: "l"(at), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+DEVICE void look_again(u32 looks) {
+  if (looks == 1u << 24) __trap();  // some ten seconds: an error rather than waiting forever
 }
 
 template <class T> DEVICE T from_lane_xor(T x, int mask) {

@@ -67,6 +67,18 @@ DEVICE Chunk load_chunk(const u16* source, int stride, int tile, int first, int 
   return chunk;
 }
 
+DEVICE bool missing(const Chunk& chunk) {
+  u32 most = 0;
+#pragma unroll
+  for (int b = 0; b < BLOCKS; b++)
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      u32 word = chunk.block[b].step[i >> 2][i & 3];
+      most = most > word ? most : word;
+    }
+  return most == NOTHING;
+}
+
 DEVICE float square_of(u32 pair) { return low(pair) * low(pair) + high(pair) * high(pair); }
 
 // Sums of squares of rows g and g + 8.
@@ -192,10 +204,11 @@ DEVICE void finish(const float* space, int rows, Emit emit) {
   }
 }
 
-// source [rows, SLABS * SLAB] times this block's COLUMNS * 8 columns.
+// source [rows, SLABS * SLAB] times this block's COLUMNS * 8 columns. `posted`: other blocks may
+// still be posting it.
 template <int COLUMNS, int SLABS, bool NORMED, bool GATED, class Runs, class Emit>
-DEVICE void product(Ring& ring, const Runs& runs, float* space, const u16* source, int rows,
-                    Emit emit) {
+DEVICE void product(Ring& ring, const Runs& runs, float* space, const u16* source, bool posted,
+                    int rows, Emit emit) {
   constexpr int STEPS = SLABS * TILES, INPUTS = SLABS * SLAB;
   constexpr int KEPT = AHEAD < STEPS ? AHEAD : STEPS;
   int tile = warp_id() / SPLIT, part = warp_id() % SPLIT;
@@ -211,6 +224,11 @@ DEVICE void product(Ring& ring, const Runs& runs, float* space, const u16* sourc
 #pragma unroll
   for (int step = 0; step < STEPS; step++) {
     int c = step % TILES;
+    if (posted) {
+      for (u32 looks = 0; missing(chunks[step % KEPT]); looks++)
+        look_again(looks), chunks[step % KEPT] = load(step);
+      sync_warp();
+    }
     if (c == 0) ring.wait(COLUMNS);
     add_chunk<COLUMNS>(sums[c], chunks[step % KEPT], ring, (part * TILES + c) * CHUNK,
                        step / TILES);

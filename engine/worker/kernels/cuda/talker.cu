@@ -1,6 +1,8 @@
 // One new position of every row through the talker, in one launch. Keys and values are those of
 // engine/worker/state/kv_cache.py: a row's slot holds as many as its position, from earlier launches.
 
+constexpr u64 POSTED_SIZE = LAYERS * POSTED_LAYER;  // numbers of a row
+
 struct TalkerArguments {
   const u8* layers;     // [LAYERS, LAYER_STAGES, GRID, STAGE]
   const float* norms;   // [LAYERS, 2, HEAD_DIM] of queries and keys
@@ -16,6 +18,8 @@ struct TalkerArguments {
   u16* qkv;
   u16* attended;
   u16* gated;
+  u16* posted;          // [2, POSTED_ROWS, POSTED_SIZE]
+  u32* launches;        // [3], see begin_posted
   u32* barrier;         // [2]: arrivals, departures
   int rows;
 };
@@ -91,27 +95,26 @@ DEVICE void combine(const float* space, u16* attended) {
       float weight = quick_exp(stat[0] - best);
       total += stat[1] * weight, even += part[0] * weight, odd += part[1] * weight;
     }
-    *(u32*)(attended + i) = pack(quick_ratio(even, total), quick_ratio(odd, total));
+    write4(attended + i, pack(quick_ratio(even, total), quick_ratio(odd, total)));
   }
 }
 
 // Addresses of a row's group of heads, for one lane.
 struct HeadGroup {
   u16 *keys, *values;                 // [limit, HEAD_DIM], KV_STRIDE apart
-  const u16 *queries, *key, *value;   // new ones: GROUP heads, one, one
+  Taken taken;                        // new queries, key and value
   const float* norms;                 // [2, HEAD_DIM]
   Rotary angles;
   int at;                             // the new position
 };
 
-DEVICE HeadGroup locate(const TalkerArguments& args, int layer, u64 row, u64 group) {
+// qkv [rows, QKV]
+DEVICE HeadGroup locate(const TalkerArguments& args, const u16* qkv, int layer, u64 row, u64 group) {
   u64 offset = layer * (u64)LAYER_STRIDE + args.index[row] * (u64)SLOT_STRIDE + group * (u64)HEAD_STRIDE;
   u64 at = args.position[row];
   int lane = lane_id() * DIMS;
   const float* rotary = args.rotary + at * 2 * HEAD_DIM + lane;
-  const u16 *qkv = args.qkv + row * QKV + lane, *key = qkv + (HEADS + group) * HEAD_DIM;
-  return {args.keys + offset + lane, args.values + offset + lane,
-          qkv + group * GROUP * HEAD_DIM, key, key + KV_HEADS * HEAD_DIM,
+  return {args.keys + offset + lane, args.values + offset + lane, take(qkv + row * QKV, group, lane),
           args.norms + layer * 2 * HEAD_DIM + lane,
           {four(rotary), four(rotary + HEAD_DIM)}, (int)at};
 }
@@ -124,41 +127,43 @@ DEVICE void attend_span(const HeadGroup& to, int first, const Part (&queries)[GR
   u16 *keys = to.keys + (u64)first * KV_STRIDE, *values = to.values + (u64)first * KV_STRIDE;
   Past past_keys = load_span(keys, old), past_values = load_span(values, old);
   if (old < SPAN) {
-    Part key = positioned(unpack(fresh8(to.key)), four(to.norms + HEAD_DIM), to.angles);
+    Part key = positioned(unpack(to.taken.key), four(to.norms + HEAD_DIM), to.angles);
     add_newest(past_keys, keys, old, packed(key));
-    add_newest(past_values, values, old, fresh8(to.value));
+    add_newest(past_values, values, old, to.taken.value);
   }
 #pragma unroll
   for (int i = 0; i < GROUP; i++) accumulate(partial[i], queries[i], past_keys, past_values, old + 1);
 }
 
 // One row's group of heads by one block: its warps take spans in turn, then combine their parts.
-DEVICE void attend_group(const State& s, const TalkerArguments& args, int layer, int task) {
+DEVICE void attend_group(const State& s, const TalkerArguments& args, const Activations& with, int layer, int task) {
   u64 row = task / KV_HEADS, group = task % KV_HEADS;
-  HeadGroup to = locate(args, layer, row, group);
+  HeadGroup to = locate(args, with.qkv, layer, row, group);
   Part queries[GROUP];
   Partial partial[GROUP];
 #pragma unroll
   for (int i = 0; i < GROUP; i++) {
-    queries[i] = positioned(unpack(fresh8(to.queries + i * HEAD_DIM)), four(to.norms), to.angles);
+    queries[i] = positioned(unpack(to.taken.queries[i]), four(to.norms), to.angles);
     partial[i] = {{}, NEVER, 0.f};
   }
   for (int first = warp_id() * SPAN; first <= to.at; first += WARPS * SPAN)
     attend_span(to, first, queries, partial);
   store_partials(s.space(), partial);
   sync_workers();
-  combine(s.space(), args.attended + row * ATTENDED + group * GROUP * HEAD_DIM);
+  combine(s.space(), with.attended + row * ATTENDED + group * GROUP * HEAD_DIM);
   sync_workers();
 }
 
 // x over its root mean square, times the last norm's weight.
-DEVICE void norm_row(const State& s, const TalkerArguments& args, u64 row) {
+DEVICE void norm_row(const State& s, const TalkerArguments& args, const u16* x, u64 row) {
   constexpr int EACH = WIDTH / WORKERS / 2;
   u32 own[EACH];
   float squares = 0.f, whole = 0.f;
 #pragma unroll
   for (int i = 0; i < EACH; i++) {
-    own[i] = fresh4(args.x + row * WIDTH + (i * WORKERS + threadIdx.x) * 2);
+    const u16* at = x + row * WIDTH + (i * WORKERS + threadIdx.x) * 2;
+    own[i] = fresh4(at);
+    for (u32 looks = 0; POSTED && own[i] == NOTHING; looks++) look_again(looks), own[i] = fresh4(at);
     squares += square_of(own[i]);
   }
   squares = warp_sum(squares);
@@ -176,20 +181,24 @@ DEVICE void norm_row(const State& s, const TalkerArguments& args, u64 row) {
   sync_workers();
 }
 
-DEVICE void run_talker(State s, const TalkerArguments& args) {
-  Activations to = {args.x, args.qkv, args.attended, args.gated, args.rows};
+// posted: this launch's half.
+DEVICE void run_talker(State s, const TalkerArguments& args, u16* posted) {
+  Activations to = {args.x, args.x, args.qkv, args.attended, args.gated, args.rows};
+  const u16* input = args.input;
   for (int layer = 0; layer < LAYERS; layer++) {
-    const u16* before = layer ? nullptr : args.input;
-    run_layer(s, Runs{args}, to, layer ? args.x : args.input, before, false, [&] {
+    if (POSTED) to = activations_at(posted, layer, args.rows);
+    run_layer(s, Runs{args}, to, input, layer ? nullptr : input, POSTED && layer, false, [&] {
       for (int task = blockIdx.x; task < args.rows * KV_HEADS; task += GRID)
-        attend_group(s, args, layer, task);
+        attend_group(s, args, to, layer, task);
     });
+    input = to.x;
   }
-  for (int row = blockIdx.x; row < args.rows; row += GRID) norm_row(s, args, row);
+  for (int row = blockIdx.x; row < args.rows; row += GRID) norm_row(s, args, input, row);
 }
 
 extern "C" __global__ void __launch_bounds__(WORKERS, 1) talk(const TalkerArguments args) {
   SHARED(shared);
-  run_talker(begin(shared, Runs{args}, args.barrier), args);
-  leave(args.barrier);
+  State state = begin(shared, Runs{args}, args.barrier);
+  run_talker(state, args, POSTED ? begin_posted<POSTED_SIZE>(args.posted, args.launches) : nullptr);
+  leave(args.barrier, args.launches, args.rows);
 }

@@ -31,7 +31,7 @@ MAX_ROWS = 16
 MEMORY = 2.5  # required free memory, in times the layers' weights: the copy, and some reserve
 _POINTERS = (
     *("layers", "norms", "rotary", "last_norm", "input", "index", "position", "keys", "values"),
-    *("hidden", "x", "qkv", "attended", "gated", "barrier"),
+    *("hidden", "x", "qkv", "attended", "gated", "posted", "launches", "barrier"),
 )
 
 log = logging.getLogger("timbre")
@@ -54,8 +54,9 @@ class PersistentTalker:
         self._launch, self._cache = launch, slots.cache
         self._buffers = pack_weights(model, rotary, launch)
         self._buffers |= weight_packing.allocate_scratch(model.config, MAX_ROWS, slots.hidden)
-        options = nvrtc.define_constants(constants(model.config, launch, 1, slots.cache.keys))
-        module = nvrtc.Module(nvrtc.read_sources(*SOURCES), options)
+        self._buffers |= weight_packing.allocate_posted(model.config, 1, 0, slots.hidden.device)
+        values = constants(model.config, launch, 1, slots.cache.keys, True)
+        module = nvrtc.Module(nvrtc.read_sources(*SOURCES), nvrtc.define_constants(values))
         self._kernel = module.kernel("talk", launch.shared)
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
@@ -85,13 +86,17 @@ def kernel_arguments(
 
 
 def constants(
-    config: TransformerConfig, launch: LaunchConfig, tiles: int, keys: Tensor
+    config: TransformerConfig,
+    launch: LaunchConfig,
+    tiles: int,
+    keys: Tensor,
+    posted: bool = False,
 ) -> dict[str, int | float]:
     """Compile-time constants. `keys` (and values) of the cache may have any strides."""
     names = ("LAYER_STRIDE", "SLOT_STRIDE", "HEAD_STRIDE", "KV_STRIDE", "DIMENSION_STRIDE")
     strides = dict(zip(names, keys.stride(), strict=True))
     assert strides.pop("DIMENSION_STRIDE") == 1
-    sizes = launch.constants(config, tiles) | transformer_constants(config)
+    sizes = transformer_constants(config) | launch.constants(config, tiles, posted)
     return sizes | strides | dict(POSITIONS=SPAN)
 
 

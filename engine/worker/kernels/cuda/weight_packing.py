@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.model.configs import TransformerConfig
 from engine.model.layers import Block
-from engine.worker.kernels.cuda.launch_config import LaunchConfig
+from engine.worker.kernels.cuda.launch_config import POSTED_ROWS, LaunchConfig
 
 LANE_INPUTS = 32  # inputs that the four lanes of a row read
 
@@ -78,3 +78,17 @@ def allocate_scratch(
     scratch = {name: like.new_empty(rows, width) for name, width in widths.items()}
     barrier = torch.zeros(2 * partitions, dtype=torch.int32, device=like.device)
     return scratch | {"barrier": barrier}
+
+
+def allocate_posted(
+    config: TransformerConfig, passes: int, drawn: int, device: torch.device
+) -> dict[str, Tensor]:
+    """Memory for what blocks post (grid.cu) in so many passes, `drawn` numbers after each: every
+    word says that nothing is there. And the count of launches, and their rows."""
+    attended = config.heads * config.head_dim
+    qkv = attended + 2 * config.kv_heads * config.head_dim
+    layer = 2 * config.hidden_size + qkv + attended + config.intermediate_size
+    size = passes * (config.layers * layer + drawn)
+    posted = torch.full((2, POSTED_ROWS, size), -1, dtype=torch.int16, device=device)
+    launches = torch.zeros(3, dtype=torch.int32, device=device)
+    return {"posted": posted, "launches": launches}

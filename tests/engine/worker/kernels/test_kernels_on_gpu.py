@@ -130,3 +130,30 @@ def test_few_rows_run_in_one_launch() -> None:
     talk = select_talker_forward(stack, slots, cos, sin, plain)
     assert talk is not None
     assert talk.persistent is not None
+
+
+@torch.inference_mode()
+def test_what_is_posted_equals_what_lies_behind_barriers(
+    network: Predictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.worker.kernels.cuda import predictor_persistent
+    from engine.worker.kernels.cuda.predictor_kernels import PredictorKernels
+
+    if torch.cuda.get_device_capability() < (9, 0):
+        pytest.skip("this GPU has no kernel of one launch")
+    form = PredictorKernels(network).persistent
+    assert isinstance(form, predictor_persistent.PersistentPredictor)
+    asked = [inputs(rows) for rows in (1, 2, 16, 3, 1, 8, 13, 4)]
+
+    def heard() -> list[Tensor]:
+        found = []
+        for hidden, first, own, uniforms in asked * 10:  # either half after launches of other sizes
+            codes, total = form(hidden, first, own, uniforms, CANDIDATES)
+            logits = predictor_persistent.last_logits(form.scratch, len(hidden)).clone()
+            found += [codes, total, logits]
+        return found
+
+    posted = heard()
+    monkeypatch.setattr(predictor_persistent, "POSTED_ROWS", 0)
+    for found, wanted in zip(posted, heard(), strict=True):
+        assert torch.equal(found, wanted)

@@ -54,9 +54,10 @@ MANY_ENTRY = LAUNCHES + "RUN(add_norm) RUN(gate) RUN(attend_rows) RUN(draw_rows)
 
 
 class Twin:
-    """The persistent kernel, for so many tiles of 16 rows and partitions."""
+    """The persistent kernel, for so many tiles of 16 rows and partitions, with or without
+    barriers."""
 
-    def __init__(self, folder: Path, tiles: int, partitions: int) -> None:
+    def __init__(self, folder: Path, tiles: int, partitions: int, posted: bool) -> None:
         self.network, self.rows, self.partitions = (
             network(),
             16 * tiles * partitions - 3,
@@ -66,11 +67,13 @@ class Twin:
         stages, most, parts = ((70, 64, (1, 1, 1, 1)), (32, 32, (8, 4, 8, 8)))[tiles - 1]
         width = self.network.model.config.hidden_size
         self.launch = LaunchConfig(2, 256, stages, 8 * most * 512 + 512, MAX_ROWS * width, parts)
-        values = constants(self.network, self.launch, tiles)
+        values = constants(self.network, self.launch, tiles, posted)
         library = compiled(folder, f"few{tiles}", predictor_persistent.SOURCES, FEW_ENTRY, values)
         self._run = ctypes.CDLL(str(library)).run_predict
         self._run.restype, self._run.argtypes = ctypes.c_bool, (ctypes.c_void_p, ctypes.c_ulong)
         self.weights = pack_weights(self.network, self.launch) | predictor_tables(self.network)
+        scratch = allocate_scratch(self.network, self.network.model.norm.weight)
+        self.posted = {name: scratch[name] for name in ("posted", "launches")}  # of all launches
 
     def __call__(
         self,
@@ -83,8 +86,9 @@ class Twin:
         """Codes, sums, and the logits of the last codebook."""
         scratch = allocate_scratch(self.network, hidden, self.partitions)
         for name, tensor in scratch.items():
-            if name != "barrier":
+            if name not in ("barrier", *self.posted):
                 tensor.fill_(float("nan"))
+        scratch |= self.posted
         made = torch.full((len(hidden), BOOKS), -1), torch.full_like(first, float("nan"))
         begin = self.network.small_to_mtp_projection(torch.stack((hidden, first)))
         each = -(-len(hidden) // min(self.partitions, len(hidden)))
@@ -96,7 +100,12 @@ class Twin:
         return *made, last_logits(scratch, len(hidden))
 
 
-@pytest.fixture(scope="module", params=[(1, 1), (2, 1), (1, 2)], ids=["few", "more", "partitions"])
+FORMS = {
+    "few": (1, 1, False), "posted": (1, 1, True), "more": (2, 1, False), "partitions": (1, 2, False)
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=FORMS.values(), ids=FORMS)
 def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Twin:
     return Twin(tmp_path_factory.mktemp("twin"), *request.param)
 

@@ -46,10 +46,17 @@ def stack() -> TalkerModel:
 
 class Twin:
     def __init__(
-        self, folder: Path, tiles: int, launch: LaunchConfig, order: Sequence[int]
+        self,
+        folder: Path,
+        tiles: int,
+        launch: LaunchConfig,
+        order: Sequence[int],
+        posted: bool,
     ) -> None:
-        self.launch, self.order = launch, order
-        constants = talker_kernels.constants(BLOCK, launch, tiles, begun(0, order)[0].cache.keys)
+        self.launch, self.order, self.rows = launch, order, 16 * tiles
+        keys = begun(0, order)[0].cache.keys
+        constants = talker_kernels.constants(BLOCK, launch, tiles, keys, posted)
+        self.posted = weight_packing.allocate_posted(BLOCK, 1, 0, keys.device)  # of all launches
         library = compiled(folder, f"talk{tiles}", talker_kernels.SOURCES, ENTRY, constants)
         self._run = ctypes.CDLL(str(library)).run_talk
         self._run.restype, self._run.argtypes = ctypes.c_bool, (ctypes.c_void_p, ctypes.c_ulong)
@@ -67,7 +74,7 @@ class Twin:
                 tensor.fill_(float("nan"))
         hidden = torch.full_like(x, float("nan"))
         arguments = talker_kernels.kernel_arguments(
-            weights | scratch, (x, index, position), slots.cache.tensors, hidden
+            weights | scratch | self.posted, (x, index, position), slots.cache.tensors, hidden
         )
         assert self._run(ctypes.addressof(arguments), self.launch.shared), "blocks wait forever"
         assert not scratch["barrier"].any()
@@ -83,10 +90,17 @@ def launch_configs() -> list[LaunchConfig]:
     ]
 
 
-@pytest.fixture(scope="module", params=[(1, 0), (2, 1)], ids=["one tile", "two tiles in parts"])
+FORMS = {
+    "one tile": (1, 0, False), "posted": (1, 0, True), "posted in parts": (1, 1, True),
+    "two tiles in parts": (2, 1, False),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=FORMS.values(), ids=FORMS)
 def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Twin:
-    tiles, which = request.param
-    return Twin(tmp_path_factory.mktemp("twin"), tiles, launch_configs()[which], ORDERS[which])
+    tiles, which, posted = request.param
+    folder = tmp_path_factory.mktemp("twin")
+    return Twin(folder, tiles, launch_configs()[which], ORDERS[which], posted)
 
 
 def ordered(cache: KeyValueCache, order: Sequence[int]) -> KeyValueCache:
@@ -121,7 +135,7 @@ def plain(network: TalkerModel, slots: Slots, x: Tensor, index: Tensor, position
 @torch.inference_mode()
 def test_one_launch_equals_the_plain_talker(twin: Twin) -> None:
     network = stack()
-    rows = slice(0, 16) if twin.launch.parts == (1, 1, 1, 1) else slice(0, len(PLACES))
+    rows = slice(0, twin.rows)
     slots, x, index, position = begun(3, twin.order)
     other, *_ = begun(3, ORDERS[0])
     x, index, position = x[rows], index[rows], position[rows]

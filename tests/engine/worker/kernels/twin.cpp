@@ -116,6 +116,12 @@ inline uint4 fresh16(const void* at) { return *(const uint4*)at; }
 inline uint2 fresh8(const void* at) { return *(const uint2*)at; }
 inline u32 fresh4(const void* at) { return *(const u32*)at; }
 
+constexpr u32 NOTHING = 0xffffffffu;
+inline void post4(void* at, u32 v) { *(u32*)at = v; }
+inline void post8(void* at, uint2 v) { *(uint2*)at = v; }
+inline void post16(void* at, uint4 v) { *(uint4*)at = v; }
+inline void look_again(u32) { yield_fiber(); }
+
 inline float from_lane(float x, int lane) {
   auto& words = me->block->warps[warp_id()].words;
   words[lane_id()][0] = __float_as_uint(x);

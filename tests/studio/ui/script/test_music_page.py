@@ -35,7 +35,6 @@ def test_music_is_added_changed_and_taken_back(
     open_page: OpenPage, url: str, studio: Studio, tmp_path: Path
 ) -> None:
     page = open_page(url)
-    page.set_default_timeout(15_000)
     open_tab(page, "Script")
     page.locator("#script-text textarea").fill("Anna: Good evening.\nBen: And to you.")
     page.get_by_role("button", name="Split into lines").click()

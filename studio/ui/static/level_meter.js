@@ -1,0 +1,89 @@
+// The level of the microphone while something is recorded, and whether it is right. Gradio's recorder
+// asks the browser for the microphone; the meter listens to what it gets.
+
+import { whenGone } from './lifetime.js';
+
+const [FLOOR, QUIET, LOUD] = [-60, -36, -3]; // dB of full scale: the meter's end, too quiet, too loud
+const HOLD = 600; // ms for which a peak counts
+const AGAIN = 250; // ms between two texts
+
+const meters = new Set();
+let own = null; // the browser's
+
+function tap() {
+  const devices = navigator.mediaDevices;
+  if (own || !devices?.getUserMedia) return; // a page without HTTPS has no microphone
+  own = devices.getUserMedia.bind(devices);
+  devices.getUserMedia = async (wanted) => {
+    const stream = await own(wanted);
+    if (stream.getAudioTracks().length) {
+      for (const meter of meters) if (meter.root.parentElement.checkVisibility()) meter.listen(stream);
+    }
+    return stream;
+  };
+}
+
+class LevelMeter {
+  constructor(root) {
+    this.root = root;
+    this.bar = root.querySelector('[role=meter]');
+    this.context = null;
+    this.stream = null;
+    this.peak = FLOOR;
+    this.since = 0;
+    this.told = 0;
+  }
+
+  listen(stream) {
+    this.close();
+    this.stream = stream;
+    this.context = new AudioContext();
+    this.analyser = new AnalyserNode(this.context, { fftSize: 2048 });
+    new MediaStreamAudioSourceNode(this.context, { mediaStream: stream }).connect(this.analyser);
+    this.samples = new Float32Array(this.analyser.fftSize);
+    this.root.hidden = false;
+    this.look();
+  }
+
+  look() {
+    if (!this.stream?.getAudioTracks().some(({ readyState }) => readyState === 'live')) return this.close();
+    this.analyser.getFloatTimeDomainData(this.samples);
+    this.show(decibels(this.samples), performance.now());
+    requestAnimationFrame(() => this.look());
+    return undefined;
+  }
+
+  show(level, now) {
+    if (level >= this.peak || now - this.since > HOLD) [this.peak, this.since] = [level, now];
+    this.bar.style.setProperty('--share', ((Math.max(level, FLOOR) - FLOOR) / -FLOOR).toFixed(3));
+    if (now - this.told < AGAIN) return;
+    this.told = now;
+    this.bar.setAttribute('aria-valuenow', String(Math.round(Math.max(level, FLOOR))));
+    this.root.dataset.level = rated(this.peak);
+  }
+
+  close() {
+    this.root.hidden = true;
+    this.stream = null;
+    this.context?.close();
+    this.context = null;
+  }
+}
+
+export const decibels = (samples) => 20 * Math.log10(Math.max(1e-6, samples.reduce((most, each) => Math.max(most, Math.abs(each)), 0)));
+
+export function rated(peak) {
+  if (peak < QUIET) return 'quiet';
+  return peak > LOUD ? 'loud' : 'good';
+}
+
+// Called by the component of Gradio when it appears (studio/ui/recording_checks.py).
+export function mount({ element }) {
+  tap();
+  const meter = new LevelMeter(element.querySelector('.timbre-level'));
+  meters.add(meter);
+  whenGone(element, () => {
+    meters.delete(meter);
+    meter.close();
+  });
+}

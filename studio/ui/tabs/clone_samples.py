@@ -1,0 +1,145 @@
+"""Several recordings of one person, under Clone: compared, left out, and joined to one voice.
+
+Knows the engine's public face and no layout but its own fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import gradio as gr
+
+from engine import (
+    Clone,
+    InvalidAudio,
+    Message,
+    Recording,
+    TimbreError,
+    Vector,
+    load_reference_audio,
+)
+from studio.context import Studio
+from studio.ui.i18n import both, warning, word
+from studio.ui.tabs.voice_form import Update
+from studio.voices.sample_vectors import MOST, mean_vector, outliers, similarities
+
+FIRST: Final = "0"  # the recording of step 1
+AGREE: Final = "Tick the box of consent: then the recordings are compared."
+APART: Final = "Unlike the others: another voice, or recorded quite differently. Leave it out."
+FITS: Final = "Like the others"
+
+
+class Samples(NamedTuple):
+    """The components."""
+
+    files: gr.File
+    compared: gr.HTML
+    used: gr.CheckboxGroup
+
+
+def samples_form() -> Samples:
+    with gr.Accordion(word("More recordings of the same person (optional)"), open=False):
+        gr.Markdown(
+            word(
+                "Several recordings make one voice that is closer to the person: what they share. "
+                "One that does not fit is found and left out."
+            ),
+            elem_classes="timbre-hint",
+        )
+        files = gr.File(
+            label=word("More recordings"),
+            file_count="multiple",
+            type="filepath",
+            elem_id="clone-more",
+        )
+        compared = gr.HTML(elem_id="clone-compared", elem_classes="timbre-plain", padding=False)
+        used = gr.CheckboxGroup([], label=word("Recordings used"), visible=False)
+    return Samples(files, compared, used)
+
+
+def compare(
+    studio: Studio, path: str | None, more: Sequence[str] | None, agreed: bool, model: str = ""
+) -> tuple[str, Update]:
+    """What is told of each recording, and which are used: all but those that do not fit."""
+    hidden = gr.update(choices=[], value=[], visible=False)
+    try:
+        paths = paths_of(path, more)
+    except InvalidAudio as error:
+        return f"<p>{escape(warning(error))}</p>", hidden
+    if len(paths) < 2:
+        return "", hidden
+    if not agreed:
+        return f"<p>{both(AGREE)}</p>", hidden
+    try:
+        found = similarities([_vector(studio, each, model) for each in paths])
+    except TimbreError as error:
+        return f"<p>{escape(warning(error))}</p>", hidden
+    far = outliers(found)
+    rows = "".join(
+        _row(Path(each).name, alike, place in far)
+        for place, (each, alike) in enumerate(zip(paths, found, strict=True))
+    )
+    choices = [(Path(each).name, str(place)) for place, each in enumerate(paths)]
+    kept = [key for place, (_, key) in enumerate(choices) if place not in far]
+    return f'<dl class="timbre-checks">{rows}</dl>', gr.update(
+        choices=choices, value=kept, visible=True
+    )
+
+
+def joined(
+    studio: Studio,
+    voice: Clone,
+    path: str | None,
+    more: Sequence[str] | None,
+    used: Sequence[str] | None,
+    model: str = "",
+) -> Clone:
+    """One voice of the used recordings, else of all that fit; `voice`: that of the first one, made
+    with its words. Raises InvalidAudio."""
+    paths = paths_of(path, more)
+    wanted = set(used) if used else _fitting([_vector(studio, each, model) for each in paths])
+    chosen = [each for place, each in enumerate(paths) if str(place) in wanted]
+    if chosen == paths[:1]:
+        return voice
+    vectors = [_vector(studio, each, model) for each in chosen]
+    if FIRST not in wanted:  # its words belong to a recording that is left out
+        voice = _clone(studio, chosen[0], model)
+    return replace(voice, vector=mean_vector(vectors))
+
+
+def _fitting(vectors: Sequence[Vector]) -> set[str]:
+    far = outliers(similarities(vectors))
+    return {str(place) for place in range(len(vectors)) if place not in far}
+
+
+def paths_of(path: str | None, more: Sequence[str] | None) -> list[str]:
+    """All recordings, that of step 1 first. Raises InvalidAudio."""
+    paths = [*([path] if path else []), *(more or [])]
+    if len(paths) > MOST:
+        raise InvalidAudio(Message("At most {most} recordings make a voice.", most=MOST))
+    return paths
+
+
+def _clone(studio: Studio, path: str, model: str) -> Clone:
+    try:
+        recording: Recording = load_reference_audio(path)
+    except InvalidAudio as error:
+        raise InvalidAudio("{name}: {why}", name=Path(path).name, why=error.message) from error
+    return studio.engine.clone(recording.waveform, "", model or None)
+
+
+def _vector(studio: Studio, path: str, model: str) -> Vector:
+    return _clone(studio, path, model).vector
+
+
+def _row(name: str, alike: float, far: bool) -> str:
+    mark, told = ("⚠️", APART) if far else ("✓", FITS)
+    meter = f'<i aria-hidden="true" style="--share: {min(1.0, max(0.05, alike)):.2f}"></i>'
+    return (
+        f'<div class="{"bad" if far else "good"}"><dt>{mark} {alike:.0%}</dt>'
+        f"<dd>{meter}<span>{escape(name)}</span><p>{both(told)}</p></dd></div>"
+    )
