@@ -360,7 +360,7 @@ def test_stop_stops_the_engine_and_what_is_done_stays(
     tap = player(page)
     write(page, MANY)
     speak(page)
-    tap.wait("now?.report?.played > 4800")
+    tap.wait("now?.report?.played > 4800", seconds=180)
     expect(lines(page)).to_have_count(PAGE)
     page.locator("#script-lines").get_by_text("Lines rendered:").wait_for()
     page.locator("article.heard").wait_for()
