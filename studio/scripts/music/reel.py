@@ -16,6 +16,7 @@ from engine import SAMPLE_RATE, InvalidAudio
 
 Samples = NDArray[np.float64]  # 1.0 is full scale
 CROSSFADE: Final = round(1.5 * SAMPLE_RATE)  # samples, or a quarter of a shorter sound
+SHORTEST_LOOP: Final = SAMPLE_RATE // 4  # a project file may hold one sample, read over and over
 _GONE = "The sound of this music is gone. Upload it again."
 
 
@@ -29,6 +30,7 @@ class Reel:
             raise InvalidAudio(_GONE) from error
         self._samples = int(self._file.frames)
         self._cross = min(CROSSFADE, self._samples // 4)
+        loop = loop and self._samples >= SHORTEST_LOOP
         self._period = self._samples - self._cross if loop else 0
         self._fade_out = min(fade_out, self._samples)
         self._at = 0  # where the file is read next

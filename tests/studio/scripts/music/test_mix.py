@@ -148,6 +148,14 @@ def test_a_short_sound_is_looped_without_a_step(tmp_path: Path):
     assert np.array_equal(heard[period + cross : 2 * period], heard[cross:period])
 
 
+def test_a_single_sample_is_heard_once_however_long_the_script(tmp_path: Path):
+    sounds = LineAudio(tmp_path)
+    sounds.keep("click", np.full(1, 8000, np.int16))
+    heard = Reel(sounds.path("click"), loop=True).read(0, 3_600 * SECOND)  # at once, not by samples
+    assert heard[0] > 0.2
+    assert not heard[1:].any()
+
+
 def test_what_is_not_looped_ends_faded_out(case: Case):
     reel = Reel(case.sounds.path("short"), loop=False, fade_out=SECOND)
     heard = reel.read(0, 5 * SECOND)
