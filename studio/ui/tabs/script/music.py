@@ -7,7 +7,7 @@ at a time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,7 +49,8 @@ class MusicSection:
         gone = opened.music.missing if opened.music else ()
         choices = [(f"⚠️ {each.name}" if each in gone else each.name, each.id) for each in cues]
         menu = gr.update(choices=choices, value=cue.id if cue else None)
-        return menu, gr.update(visible=cue is not None), *_fields_of(cue or PLAIN, opened.script)
+        fields = _fields_of(cue or PLAIN, opened.script)
+        return menu, gr.update(visible=cue is not None), fields, *fields
 
     def add(self, number: str, path: str) -> tuple[Update, ...]:
         with warned():
@@ -57,10 +58,17 @@ class MusicSection:
             return self.show(number, cues[-1].id)
         return self.show(number)
 
-    def change(self, number: str, picked: int | None, *values: Any) -> tuple[Update, ...]:
+    def change(
+        self, number: str, picked: int | None, shown: Sequence[Any], *values: Any
+    ) -> tuple[Update, ...]:
+        """Save the fields that are not as they were shown: the others may have been changed since,
+        by Undo or in another tab."""
         with warned():
-            opened = self._store.look(number)
-            self._music.change(number, _number(picked), _values(opened, values))
+            opened, cue = self._store.look(number), _number(picked)
+            now = _fields_of(cue_of(opened, cue), opened.script)
+            fields = zip(values, shown, now, strict=True)
+            wanted = tuple(own if value == before else value for value, before, own in fields)
+            self._music.change(number, cue, _values(opened, wanted))
         return self.show(number, picked)
 
     def remove(self, number: str, picked: int | None) -> tuple[Update, ...]:
@@ -98,7 +106,8 @@ def music_section(studio: Studio, opened: gr.Textbox, player: gr.HTML) -> list[A
                 save = gr.Button(word("Save the music"), size="sm")
                 listen = gr.Button(word("Listen to 10 seconds"), size="sm")
                 remove = gr.Button(word("Remove the music"), size="sm")
-    shown = [picked, editor, *fields]
+    known = gr.State(())  # the fields as they were shown
+    shown = [picked, editor, known, *fields]
     here = [opened, picked]
     opened.change(handlers.show, opened, shown, **BARE)
     section.expand(handlers.show, here, shown, **BARE)
@@ -106,7 +115,7 @@ def music_section(studio: Studio, opened: gr.Textbox, player: gr.HTML) -> list[A
     plays(player, [listen.click], handlers.listen, here)
     return [
         upload.upload(handlers.add, [opened, upload], shown, **QUIET),
-        save.click(handlers.change, [*here, *fields], shown, **QUIET),
+        save.click(handlers.change, [*here, known, *fields], shown, **QUIET),
         remove.click(handlers.remove, here, shown, **QUIET),
     ]
 

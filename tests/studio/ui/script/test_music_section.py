@@ -22,17 +22,17 @@ def section(studio: Studio) -> MusicSection:
 def test_a_file_is_added_placed_heard_and_removed(
     studio: Studio, section: MusicSection, tab: ScriptTab, number: str, tmp_path: Path
 ) -> None:
-    menu, editor, *fields = section.add(number, str(recording(tmp_path / "Rain.wav")))
+    menu, editor, known, *fields = section.add(number, str(recording(tmp_path / "Rain.wav")))
     assert menu["choices"] == [("Rain.wav", 0)]
     assert editor["visible"]
     lines = studio.scripts.open(number).script.lines
     assert fields[:3] == ["script", 1, len(lines)]
-    section.change(number, 0, "lines", 2, 3, -6, 9, 0.5, 1.5, False)
+    section.change(number, 0, known, "lines", 2, 3, -6, 9, 0.5, 1.5, False)
     [cue] = studio.scripts.open(number).project.cues
     assert (cue.first, cue.last, cue.level, cue.loop) == (lines[1].id, lines[2].id, -6, False)
-    assert list(section.show(number, 0)[2:5]) == ["lines", 2, 3]
+    assert list(section.show(number, 0)[3:6]) == ["lines", 2, 3]
     with pytest.warns(UserWarning, match="from 1 to"):
-        section.change(number, 0, "lines", 2, 3000, -6, 9, 0.5, 1.5, False)
+        section.change(number, 0, known, "lines", 2, 3000, -6, 9, 0.5, 1.5, False)
     assert studio.scripts.open(number).project.cues == (cue,)
     spoken(tab, number, aloud=False)
     pcm = np.frombuffer(heard(told(section.listen(number, 0))), np.int16)
@@ -41,3 +41,19 @@ def test_a_file_is_added_placed_heard_and_removed(
     assert menu["choices"] == []
     assert not editor["visible"]
     assert studio.scripts.undo(number).project.cues == (cue,)
+
+
+def test_a_field_that_nobody_touched_keeps_what_undo_brought_back(
+    studio: Studio, section: MusicSection, number: str, tmp_path: Path
+) -> None:
+    added = section.add(number, str(recording(tmp_path / "Rain.wav")))
+    _, _, known, *fields = added
+    louder = [*fields]
+    louder[3] = 2
+    _, _, known, *fields = section.change(number, 0, known, *louder)
+    studio.scripts.undo(number)
+    longer = [*fields]
+    longer[5] = 7.5  # the page still shows a level of 2
+    section.change(number, 0, known, *longer)
+    [cue] = studio.scripts.open(number).project.cues
+    assert (cue.level, cue.fade_in) == (-8.0, 7.5)
