@@ -59,7 +59,7 @@ def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, house:
     page = opened(open_page, house.wire.url).page
     open_tab(page, "Blend")
     panel = page.locator("#blend-voices")
-    voices = page.get_by_label("Voices", exact=True)
+    voices = panel.get_by_role("combobox", name="Voices")
     panel.get_by_title("Clear").click()
     expect(panel.locator(".token")).to_have_count(0)
     voices.click()
