@@ -24,6 +24,7 @@ class VoicePicker {
     this.gain = null;
     this.samples = new Map(); // voice -> promise of an AudioBuffer or null
     this.heard = null; // the button whose voice is heard or about to be
+    this.ended = false; // it was heard to its end
     const listen = (kind, work) => root.addEventListener(kind, work);
     listen('click', (event) => this.press(event));
     listen('keydown', (event) => this.step(event));
@@ -76,6 +77,7 @@ class VoicePicker {
     if (!card) return;
     Sound.wake();
     this.choose(card);
+    if (this.ended) this.heard = null; // it was heard to its end, and is wanted again
     this.point(card);
   }
 
@@ -123,7 +125,10 @@ class VoicePicker {
     this.gain = new GainNode(context, { gain: kept(VOLUME, 0, 1) });
     this.source = new AudioBufferSourceNode(context, { buffer });
     this.source.connect(this.gain).connect(context.destination);
-    this.source.onended = () => card.classList.remove('heard');
+    this.source.onended = ({ target }) => {
+      card.classList.remove('heard');
+      this.ended = this.source === target;
+    };
     this.source.start();
     this.root.dataset.played = card.dataset.key;
   }
@@ -142,6 +147,7 @@ class VoicePicker {
     clearTimeout(this.waiting);
     this.heard?.classList.remove('heard');
     this.heard = null;
+    this.ended = false;
     if (!this.source) return;
     const end = Sound.context.currentTime + FADE;
     this.gain.gain.setTargetAtTime(0, Sound.context.currentTime, FADE / 4);

@@ -73,6 +73,11 @@ def test_cards_are_heard_when_pointed_at_and_made_once(
         page.wait_for_function(PLAYED, arg=keys[place])
     assert kept(folder) == 2
     checked(page, 0)  # pointing chooses nothing
+    again = cards(page).nth(1)
+    expect(again).not_to_contain_class("heard")  # it has ended
+    again.click()
+    expect(again).to_contain_class("heard")  # a press speaks it once more
+    assert kept(folder) == 2
     page.get_by_label("Play voices that are pointed at").uncheck()
     cards(page).nth(0).hover()
     page.wait_for_timeout(POINTED)
