@@ -19,7 +19,7 @@ from studio.scripts.store import ScriptStore
 from studio.takes.event_transport import Payload
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
-from studio.takes.voice_samples import VoiceSamples
+from studio.takes.voice_samples import FOLDER, VoiceSamples
 from studio.voices.transcription import Transcribe
 from studio.voices.voice_catalog import Choices
 
@@ -88,7 +88,7 @@ def open_studio(
     data = library.folder.parent
     live = LiveTakes(raw, lambda: engine.stats().speed)
     samples = VoiceSamples(
-        engine, data / "samples", lambda name: Choices(engine.capabilities(), library).named(name)
+        engine, data / FOLDER, lambda name: Choices(engine.capabilities(), library).named(name)
     )
     uploads = ProjectUploads(data / "uploads", LARGEST_UPLOAD if guests else MOST_FILE)
     return Studio(

@@ -1,7 +1,8 @@
 """What is deleted, and when: by age, from the stores of a data folder.
 
 The server starts it, whatever it serves. What was deleted stays in the trash for TRASH_DAYS; what
-guests have made is deleted after some days, starred or not. Knows stores and no page.
+guests have made is deleted after some days, starred or not. Samples of voices, which may have been
+deleted, go by their age. Knows stores and no page.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from engine import Library
 from studio.scripts.projects import Projects
 from studio.scripts.store import ScriptStore
 from studio.settings import StudioSettings
+from studio.takes import voice_samples
 from studio.takes.take_store import DAY, Keeping, Takes
 
 HOUR: Final = 3600.0
@@ -52,13 +54,24 @@ class Retention:
     def start(self) -> None:
         """Tidy now and every hour, in threads; the audio of scripts once a day."""
         self.settings.data.mkdir(parents=True, exist_ok=True)
-        for work in (self.tidy_voices, self.tidy_takes, self.tidy_scripts, self.tidy_guests):
+        for work in (
+            self.tidy_voices,
+            self.tidy_samples,
+            self.tidy_takes,
+            self.tidy_scripts,
+            self.tidy_guests,
+        ):
             every(HOUR, work)
         every(DAY, self.tidy_script_audio)
 
     def tidy_voices(self) -> None:
         """Remove voices that were deleted long ago."""
         self.library.purge(TRASH_DAYS * DAY)
+
+    def tidy_samples(self) -> None:
+        """Remove samples of voices as early as a voice deleted when they were made is removed."""
+        days = min(TRASH_DAYS, self.settings.guest_days) if self.settings.guests else TRASH_DAYS
+        voice_samples.remove_older(self.settings.data / voice_samples.FOLDER, days)
 
     def tidy_takes(self) -> None:
         """Remove takes that were deleted long ago, also where no page has them open."""

@@ -2,7 +2,8 @@
 
 Nobody waits because of one: a sample is a file, which the scheduler serves last; it is begun while
 no live listener is in a hurry, one at a time, and left and begun anew later where somebody comes
-meanwhile. What is no longer wanted by the time its turn comes is not spoken. Knows no page.
+meanwhile. What is no longer wanted by the time its turn comes is not spoken. A sample does not know
+whether its voice was deleted since, so it goes by age (studio/retention.py). Knows no page.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,14 +31,25 @@ from engine import (
     save_sound,
 )
 from studio.storage import is_plain_file, plain_files, sweep_unfinished
+from studio.takes.take_store import DAY
 from studio.voices.voice_digest import digest_of, voice_digest
 
 TEXT: Final = "Hello. This is how I sound."
+FOLDER: Final = "samples"  # of the data folder
 SUFFIX: Final = ".flac"
 MOST_KEPT: Final = 1000  # files of some 60 kB; the ones that were made first go
 MOST_WAITING: Final = 4  # that were asked for last
 PATIENCE: Final = 60.0  # seconds that a sample may take, with its waiting for live listeners
 PAUSE: Final = 0.2  # seconds between two looks at them
+
+
+def remove_older(folder: Path, days: float) -> None:
+    """Delete the samples that were made before so many days."""
+    before = time.time() - days * DAY
+    for path in plain_files(folder, SUFFIX):
+        with suppress(OSError):
+            if path.stat().st_mtime < before:
+                path.unlink()
 
 
 class VoiceSamples:

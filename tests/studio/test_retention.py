@@ -49,6 +49,21 @@ def test_what_guests_saved_goes_where_the_page_is_off(settings: StudioSettings) 
     assert [each.name for each in fresh.list()] == ["Anna"]
 
 
+@pytest.mark.parametrize(("guests", "gone"), [(False, {"old"}), (True, {"old", "week"})])
+def test_samples_of_voices_go_as_early_as_a_deleted_voice(
+    tmp_path: Path, guests: bool, gone: set[str]
+) -> None:
+    folder = tmp_path / "samples"
+    folder.mkdir()
+    for name, days in (("old", 31), ("week", 8), ("new", 1)):
+        (folder / f"{name}.flac").touch()
+        before = time.time() - days * DAY
+        os.utime(folder / f"{name}.flac", (before, before))
+    settings = StudioSettings(data=tmp_path, guests=guests, guest_days=7, page=False)
+    Retention(settings, Library(tmp_path / "voices")).tidy_samples()
+    assert {path.stem for path in folder.glob("*")} == {"old", "week", "new"} - gone
+
+
 def test_the_trash_of_a_guest_who_keeps_coming_back_is_emptied(
     settings: StudioSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
