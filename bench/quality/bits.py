@@ -140,7 +140,8 @@ def main(
     with open_engine([model], "cpu", weights="full") as engine:
         name = voice or next(iter(engine.capabilities().values())).speakers[0]
         spoken = [listen(engine, talker_of(engine), text, name) for text in texts]
-    full = [scores(load_talker(model, CPU, torch.float32), each) for each in spoken]
+    whole = load_talker(model, CPU, torch.float32)
+    full = [scores(whole, each) for each in spoken]
     found = [
         change(weights, full, [scores(form, each) for each in spoken])
         for weights, form in ((name, make()) for name, make in forms(model).items())

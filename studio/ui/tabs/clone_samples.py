@@ -105,10 +105,10 @@ def joined(
     chosen = [each for place, each in enumerate(paths) if str(place) in wanted]
     if chosen == paths[:1]:
         return voice
-    vectors = [_vector(studio, each, model) for each in chosen]
     if FIRST not in wanted:  # its words belong to a recording that is left out
         voice = _clone(studio, chosen[0], model)
-    return replace(voice, vector=mean_vector(vectors))
+    others = [_vector(studio, each, model) for each in chosen[1:]]
+    return replace(voice, vector=mean_vector([voice.vector, *others]))
 
 
 def _fitting(vectors: Sequence[Vector]) -> set[str]:
