@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         open_sound,
         save_sound,
     )
+    from engine.audio.av_decoder import Undecodable, container_blocks, container_of
     from engine.audio.reference_audio import Recording, load_reference_audio
     from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
     from engine.engine import Engine
@@ -194,6 +195,7 @@ __all__ = [
     "TextPiece",
     "TimbreError",
     "TooMany",
+    "Undecodable",
     "UnknownLanguage",
     "UnknownVoice",
     "Vector",
@@ -205,6 +207,8 @@ __all__ = [
     "check_strength",
     "check_target",
     "checked",
+    "container_blocks",
+    "container_of",
     "cut_text",
     "describe",
     "duration",

@@ -1,15 +1,16 @@
 """Decodes audio from the containers that phones and browsers record: MP4 (.m4a) and WebM.
 
-Files are untrusted: only the first audio stream is decoded, never video, within limits on samples,
-packets and decoding time.
+Files are untrusted: only the first audio stream is decoded, never video, within limits on packets
+and decoding time, and on samples where whoever takes the frames stops.
 """
 
 from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,15 @@ MOST_PACKETS: Final = 50_000
 PATIENCE: Final = 10.0  # seconds of decoding
 # FFmpeg opens no other file and no address.
 OPTIONS: Final = {"protocol_whitelist": "", "enable_drefs": "0", "use_absolute_path": "0"}
+
+
+class Block(NamedTuple):
+    """A part of a sound."""
+
+    mono: NDArray[np.float32]
+    rate: int  # as the file tells it
+    channels: int  # likewise
+    steady: bool  # this part is as the file tells
 
 
 class Undecodable(Exception):
@@ -38,44 +48,53 @@ def decode(
 
     `check` gets rate and channels before anything is decoded, since they bound the work.
     """
+    parts: list[NDArray[np.float32]] = []
+    rate, channels, samples = 0, 0, 0
+    with closing(container_blocks(io.BytesIO(data), container_of(data), check)) as blocks:
+        for block in blocks:
+            parts.append(block.mono)
+            rate, channels = block.rate, block.channels
+            samples += len(block.mono)
+            if samples > seconds * rate:
+                break
+    if not parts:
+        raise Undecodable("there is no sound in it")
+    return np.concatenate(parts), rate, channels
+
+
+def container_blocks(
+    file: IO[bytes],
+    container: str,
+    check: Callable[[int, int], None],
+    most_packets: int = MOST_PACKETS,
+    patience: float = PATIENCE,
+) -> Generator[Block, None, None]:
+    """The first sound, in blocks. `check` gets rate and channels before anything is decoded. Raises
+    Undecodable."""
     import av
 
-    blocks: list[NDArray[np.float32]] = []
     try:
-        with av.open(
-            io.BytesIO(data), "r", format=container_of(data), options=dict(OPTIONS)
-        ) as file:
-            if not file.streams.audio:
+        with av.open(file, "r", format=container, options=dict(OPTIONS)) as opened:
+            if not opened.streams.audio:
                 raise Undecodable("there is no sound in it")
-            sound = file.streams.audio[0]
+            sound: Any = opened.streams.audio[0]
             if sound.codec_context is None:
                 raise Undecodable("its sound is of no known kind")
             rate, channels = int(sound.rate or 0), int(sound.channels or 0)
             check(rate, channels)
-            wanted = seconds * rate
-            for block in _blocks(file, sound):
-                blocks.append(block)
-                wanted -= len(block)
-                if wanted < 0:
-                    break
+            until = time.monotonic() + patience
+            for count, packet in enumerate(opened.demux(sound)):
+                if count > most_packets or time.monotonic() > until:
+                    raise Undecodable("it takes too long to read")
+                for frame in packet.decode():
+                    steady = (frame.sample_rate, len(frame.layout.channels)) == (rate, channels)
+                    yield Block(_mono(frame), rate, channels, steady)
     except (av.error.FFmpegError, ValueError, MemoryError) as error:
         raise Undecodable(str(error)) from error
-    if not blocks:
-        raise Undecodable("there is no sound in it")
-    return np.concatenate(blocks), rate, channels
-
-
-def _blocks(file: Any, sound: Any) -> Iterator[NDArray[np.float32]]:
-    until = time.monotonic() + PATIENCE
-    for count, packet in enumerate(file.demux(sound)):
-        if count > MOST_PACKETS or time.monotonic() > until:
-            raise Undecodable("it takes too long to read")
-        for frame in packet.decode():
-            yield _mono(frame)
 
 
 def _mono(frame: Any) -> NDArray[np.float32]:
-    samples = frame.to_ndarray()
+    samples = frame.to_ndarray()  # [channels, frames], or all in one row
     if not frame.format.is_planar:
         samples = samples.reshape(-1, len(frame.layout.channels)).T
     whole = np.issubdtype(samples.dtype, np.integer)

@@ -6,6 +6,7 @@ file is read, in blocks, so that little memory is used. Of a video only the firs
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,14 @@ from typing import IO, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from engine import SAMPLE_RATE, InvalidText, Message
+from engine import (
+    SAMPLE_RATE,
+    InvalidText,
+    Message,
+    Undecodable,
+    container_blocks,
+    container_of,
+)
 
 SUFFIXES: Final = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".m4a", ".mp4", ".webm")
 MAX_BYTES: Final = 100 << 20
@@ -25,8 +33,7 @@ RATES: Final = (8_000, 192_000)
 MAX_CHANNELS: Final = 8
 FORMATS: Final = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
 MOST_PACKETS: Final = 200_000
-# FFmpeg opens no other file and no address.
-_OPTIONS: Final = {"protocol_whitelist": "", "enable_drefs": "0", "use_absolute_path": "0"}
+PATIENCE: Final = math.inf  # seconds of decoding: the process that reads it has a limit of its own
 _BLOCK = 1 << 16  # frames
 _READABLE = Message("Use a WAV, FLAC, OGG, MP3, M4A or WebM file.")
 Block: TypeAlias = NDArray[np.float32]  # mono
@@ -36,10 +43,8 @@ def read_music(file: IO[bytes], target: Path) -> None:
     """Write its samples, 16 bits each, into a new file. Raises InvalidText."""
     _check_size(file.seek(0, os.SEEK_END))
     file.seek(0)
-    start = file.read(8)
+    container = container_of(file.read(8))
     file.seek(0)
-    container = "mp4" if start[4:8] == b"ftyp" else ""
-    container = "matroska" if start[:4] == b"\x1a\x45\xdf\xa3" else container
     written = 0
     with target.open("xb") as out:
         for pcm in _resampled(_in_container(file, container) if container else _plain(file)):
@@ -128,31 +133,10 @@ def _plain(file: IO[bytes]) -> Iterator[tuple[Block, int]]:
 
 
 def _in_container(file: IO[bytes], container: str) -> Iterator[tuple[Block, int]]:
-    import av
-
     try:
-        with av.open(file, "r", format=container, options=dict(_OPTIONS)) as opened:
-            if not opened.streams.audio or opened.streams.audio[0].codec_context is None:
-                raise _unreadable()
-            sound: Any = opened.streams.audio[0]
-            rate, channels = int(sound.rate or 0), int(sound.channels or 0)
-            _check_shape(rate, channels)
-            for count, packet in enumerate(opened.demux(sound)):
-                if count > MOST_PACKETS:
-                    raise _unreadable()
-                for frame in packet.decode():
-                    if (frame.sample_rate, len(frame.layout.channels)) != (rate, channels):
-                        raise _unreadable()  # it changes on the way
-                    yield _mono(frame), rate
-    except (av.error.FFmpegError, ValueError) as error:
+        for block in container_blocks(file, container, _check_shape, MOST_PACKETS, PATIENCE):
+            if not block.steady:
+                raise _unreadable()  # it changes on the way
+            yield block.mono, block.rate
+    except Undecodable as error:
         raise _unreadable() from error
-
-
-def _mono(frame: Any) -> Block:
-    samples = frame.to_ndarray()  # [channels, frames], or all in one row
-    if not frame.format.is_planar:
-        samples = samples.reshape(-1, len(frame.layout.channels)).T
-    whole = np.issubdtype(samples.dtype, np.integer)
-    scale = float(np.iinfo(samples.dtype).max) if whole else 1.0
-    mono: Block = (samples.astype(np.float32) / scale).mean(axis=0)
-    return mono

@@ -68,7 +68,7 @@ def test_a_rate_that_nobody_records_is_refused_before_it_is_decoded(
 ) -> None:
     """It would allow as many samples as it claims."""
     data = written("mp4", "flac", 655_350)
-    monkeypatch.setattr(av_decoder, "_blocks", lambda *_: pytest.fail("decoded"))
+    monkeypatch.setattr(av_decoder, "_mono", lambda *_: pytest.fail("decoded"))
     with pytest.raises(InvalidAudio, match="655350 Hz"):
         load_reference_audio(data)
 
