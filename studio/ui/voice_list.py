@@ -5,7 +5,7 @@ Knows the catalog and the library, no components.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import gradio as gr
@@ -13,6 +13,7 @@ import gradio as gr
 from engine import Message, SavedVoice
 from studio.context import Studio
 from studio.ui.voice_cards import VoiceCard
+from studio.voices.voice_catalog import Choice
 
 FAVOURITES: Final = 500  # that a browser remembers
 SHOWN: Final = 60  # cards in a list at once
@@ -29,9 +30,9 @@ def toggled(favourites: Sequence[str], key: str) -> list[str]:
     return others if len(others) < len(favourites) else [*others, key][-FAVOURITES:]
 
 
-def every_card(studio: Studio) -> list[VoiceCard]:
-    """All voices, presets first."""
-    there = {voice.key: voice for voice in studio.choices().list()}
+def every_card(studio: Studio, catalog: Iterable[Choice] | None = None) -> list[VoiceCard]:
+    """All voices, presets first. `catalog`: those that can be spoken, where it is known."""
+    there = {voice.key: voice for voice in catalog or studio.choices().list()}
     presets = [
         VoiceCard(voice.key, voice.label, "preset", voice.note)
         for voice in there.values()
@@ -41,10 +42,15 @@ def every_card(studio: Studio) -> list[VoiceCard]:
     return [*presets, *saved]
 
 
-def found_cards(studio: Studio, words: str, favourites: Collection[str]) -> list[VoiceCard]:
+def found_cards(
+    studio: Studio,
+    words: str,
+    favourites: Collection[str],
+    catalog: Iterable[Choice] | None = None,
+) -> list[VoiceCard]:
     """Those with every word in name, kind, tags or note; the starred first."""
-    wanted = words.casefold().split()
-    found = [card for card in every_card(studio) if all(word in card.searched for word in wanted)]
+    wanted, every = words.casefold().split(), every_card(studio, catalog)
+    found = [card for card in every if all(word in card.searched for word in wanted)]
     return sorted(found, key=lambda card: card.key not in favourites)
 
 

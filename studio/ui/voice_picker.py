@@ -19,6 +19,7 @@ from studio.ui.gradio_compat.scripts import on_event, on_load
 from studio.ui.i18n import both, tell, word
 from studio.ui.voice_cards import PLAY, VoiceCard, colour_of
 from studio.ui.voice_list import SHOWN, counted, found_cards
+from studio.voices.voice_catalog import Choice
 
 CARDS: Final = "speak-voices"
 VOICE: Final = "speak-voice"
@@ -47,7 +48,7 @@ def voice_picker(studio: Studio, chosen: str) -> VoicePicker:
         elem_id="speak-find",
     )
     cards = gr.HTML(
-        picker_html(studio, "", (), chosen),
+        picker_html(studio, "", (), chosen, studio.choices().list()),
         js_on_load=on_load(SCRIPT, (), id=CARDS, field=VOICE),
         server_functions=[sample],
         elem_id=CARDS,
@@ -67,10 +68,17 @@ def voice_picker(studio: Studio, chosen: str) -> VoicePicker:
     return VoicePicker(voice, search, cards)
 
 
-def picker_html(studio: Studio, words: str, favourites: Collection[str], chosen: str) -> str:
-    """The cards that a search finds and that can be spoken: the first ones, and the chosen."""
-    found = [card for card in found_cards(studio, words, favourites) if card.here]
-    key = studio.choices().key(chosen) if chosen else ""
+def picker_html(
+    studio: Studio,
+    words: str,
+    favourites: Collection[str],
+    chosen: str,
+    catalog: Sequence[Choice],
+) -> str:
+    """The cards that a search finds in the catalog: the first ones, and the chosen."""
+    found = [card for card in found_cards(studio, words, favourites, catalog) if card.here]
+    known = not chosen or any(voice.key == chosen for voice in catalog)
+    key = chosen if known else studio.choices().key(chosen)
     shown = found[:SHOWN]
     if key not in {card.key for card in shown}:
         chosen_too = [card for card in found if card.key == key]

@@ -8,7 +8,7 @@ so that browsers do not buffer an hour of audio. Finished lines are kept when it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from time import monotonic
 
 import numpy as np
@@ -34,9 +34,11 @@ class Mix:
         music = self._bed.under(piece.line, piece.pcm, piece.spoken)
         return as_pcm(self._limiter.feed(piece.pcm / 32768.0 + music))
 
-    def finish(self) -> Iterator[Pcm]:
-        for rest in self._bed.tail():
-            yield as_pcm(self._limiter.feed(rest))
+    async def finish(self) -> AsyncIterator[Pcm]:
+        """The music that fades out, mixed off the event loop."""
+        tail = self._bed.tail()
+        while (rest := await asyncio.to_thread(next, tail, None)) is not None:
+            yield as_pcm(await asyncio.to_thread(self._limiter.feed, rest))
         yield as_pcm(self._limiter.finish())
 
 
@@ -113,9 +115,12 @@ class ScriptStream:
             if len(pcm):
                 yield pcm
                 samples += len(pcm)
-        for pcm in self._mix.finish() if self._mix and samples else ():
-            if len(pcm):
-                yield pcm
+        if self._mix and samples:
+            async for pcm in self._mix.finish():
+                if self._stopped:
+                    return
+                if len(pcm):
+                    yield pcm
 
     def _mark(self, begun: int, line: int) -> None:
         if not self.marks or self.marks[-1][1] != line:

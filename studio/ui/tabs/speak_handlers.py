@@ -46,7 +46,7 @@ from studio.ui.voice_list import found_cards, toggled
 from studio.ui.voice_picker import picker_html
 from studio.voices.speaker_notes import described
 from studio.voices.text_script import foreign
-from studio.voices.voice_catalog import BLEND_MARKS
+from studio.voices.voice_catalog import BLEND_MARKS, Choice
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
@@ -109,13 +109,18 @@ class SpeakHandlers:
         self, words: str, favourites: Sequence[str] | None, voice: str | None
     ) -> tuple[str, Update]:
         """The cards that a search finds, and the star of the chosen voice."""
-        starred = favourites or []
-        html = picker_html(self._studio, words, starred, voice or "")
-        return html, self.starred(starred, voice)
+        starred, catalog = favourites or [], self._studio.choices().list()
+        html = picker_html(self._studio, words, starred, voice or "", catalog)
+        return html, self.starred(starred, voice, catalog)
 
-    def starred(self, favourites: Sequence[str] | None, voice: str | None) -> Update:
+    def starred(
+        self,
+        favourites: Sequence[str] | None,
+        voice: str | None,
+        catalog: Sequence[Choice] | None = None,
+    ) -> Update:
         """The button that stars the chosen voice; blends have none."""
-        known = {each.key for each in self._studio.choices().list()}
+        known = {each.key for each in catalog or self._studio.choices().list()}
         label = "Remove star" if voice in (favourites or []) else "Star"
         return gr.update(value=word(label), visible=voice in known)
 

@@ -13,7 +13,7 @@ from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View
 from studio.ui.tabs.speak_handlers import SpeakHandlers
 from studio.ui.voice_list import SHOWN
-from studio.voices.voice_catalog import LISTED
+from studio.voices.voice_catalog import LISTED, Choice, Choices
 from tests.support.script_tab_makers import act, event, html, page
 from tests.support.tab_makers import save_many, told
 
@@ -134,3 +134,15 @@ def test_a_cast_of_few_voices_has_no_search(tab: ScriptTab, number: str, studio:
     shown = html(page(tab, number).cast)
     assert "Search for a voice" not in shown
     assert all(f">Voice {number:03}<" in shown for number in range(LISTED))
+
+
+def test_a_search_reads_the_catalog_once(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, catalog = [], Choices.list
+
+    def counted(self: Choices) -> tuple[Choice, ...]:
+        listed.append(self)
+        return catalog(self)
+
+    monkeypatch.setattr(Choices, "list", counted)
+    SpeakHandlers(studio).listed("voice 004", [], "ryan")
+    assert len(listed) == 1

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from engine import Pcm
 from studio.context import Studio
+from studio.scripts.music.bed import Bed
+from studio.scripts.music.reel import Samples
 from studio.scripts.music.script_music import ScriptMusic
 from studio.scripts.rendering.playback import ScriptPlayback
 from studio.ui.tabs.script.handlers import ScriptTab
@@ -68,3 +72,19 @@ def test_missing_music_is_left_out_of_what_is_heard(
     spoken(tab, number, aloud=False)
     pcm = played(studio.playback, number)
     assert pcm.tobytes() == whole(tab, number)
+
+
+def test_no_music_is_mixed_on_the_event_loop(
+    studio: Studio, with_music: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither under lines nor while it fades out; a fade of 30 s would hold up all visitors."""
+    threads, mix = [], Bed._mixed
+
+    def watched(self: Bed, speech: Pcm) -> Samples:
+        threads.append(threading.current_thread())
+        return mix(self, speech)
+
+    monkeypatch.setattr(Bed, "_mixed", watched)
+    played(studio.playback, with_music)  # whose loop is this thread's
+    assert threads
+    assert threading.current_thread() not in threads
