@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from engine import SOUND_FORMATS
 from studio import VERSION
 from studio.cli.console import Console
 from studio.cli.early_process import early_process
@@ -233,7 +234,7 @@ def say(
             "--out",
             "--output",
             "-o",
-            help="A .wav, .flac, .mp3 or .ogg file; - is standard output.",
+            help=f"A file, by its ending: {', '.join(SOUND_FORMATS)}; - is standard output.",
         ),
     ] = None,
     play: Annotated[bool, typer.Option("--play", help="Play while generating.")] = False,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
     )
     from engine.audio.av_decoder import Undecodable, container_blocks, container_of
     from engine.audio.reference_audio import Recording, load_reference_audio
+    from engine.audio.sound_formats import SOUND_FORMATS
     from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
     from engine.engine import Engine
     from engine.errors import (
@@ -134,6 +135,7 @@ __all__ = [
     "MINI",
     "PARTIAL_SUFFIX",
     "SAMPLE_RATE",
+    "SOUND_FORMATS",
     "SYLLABIC",
     "AdmissionHook",
     "Blend",

@@ -17,15 +17,10 @@ from typing import Any
 import numpy as np
 
 from engine.atomic import atomic_replace, explain_write_errors
+from engine.audio.sound_formats import SOUND_FORMATS
 from engine.errors import InvalidAudio, InvalidSetting, NoLoudspeaker
 from engine.types import SAMPLE_RATE, Pcm
 
-FORMATS = {
-    ".wav": ("WAV", "PCM_16"),
-    ".flac": ("FLAC", "PCM_16"),
-    ".mp3": ("MP3", "MPEG_LAYER_III"),
-    ".ogg": ("OGG", "VORBIS"),
-}
 _PIECE = SAMPLE_RATE // 10  # samples per write: stopping takes a tenth of a second at most
 _BLOCK = SAMPLE_RATE  # libsndfile's Vorbis writer overflows its stack on long buffers
 
@@ -53,11 +48,11 @@ def open_sound(path: str | os.PathLike[str], rate: int = SAMPLE_RATE) -> Iterato
     import soundfile
 
     target = check_target(path)
-    kind, subtype = FORMATS[target.suffix.lower()]
+    form = SOUND_FORMATS[_ending(target)]
     with (
         atomic_replace(target) as part,
         _Disk(part, target) as disk,
-        soundfile.SoundFile(disk, "w", rate, 1, subtype, format=kind) as file,
+        soundfile.SoundFile(disk, "w", rate, 1, form.encoding, format=form.container) as file,
     ):
         yield SoundWriter(file, rate)
 
@@ -107,8 +102,8 @@ def save_sound(path: str | os.PathLike[str], pcm: Pcm) -> Path:
 def check_target(path: str | os.PathLike[str]) -> Path:
     """A path that can be written to; checked before the work, not after it."""
     target = Path(path)
-    if target.suffix.lower() not in FORMATS:
-        there = ", ".join(FORMATS)
+    if _ending(target) not in SOUND_FORMATS:
+        there = ", ".join(f".{ending}" for ending in SOUND_FORMATS)
         raise InvalidSetting(
             "'{name}' names no sound format: end it in {there}.",
             name=target.name,
@@ -119,6 +114,10 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     if target.is_dir() or not os.access(target.parent, os.W_OK):
         raise InvalidSetting("{target} cannot be written. Choose another place.", target=target)
     return target
+
+
+def _ending(target: Path) -> str:
+    return target.suffix.lower().removeprefix(".")
 
 
 def duration(path: str | os.PathLike[str]) -> float:

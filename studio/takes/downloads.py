@@ -11,27 +11,24 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Annotated, Literal, TypeAlias, get_args
+from typing import IO, Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from engine import RequestError
+from engine import SOUND_FORMATS, RequestError
 from studio.ranged_response import RecentSounds, ranged_response
 from studio.takes.take_store import Take, Takes
 
-Kind: TypeAlias = Literal["wav", "mp3", "ogg", "flac"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 PATH = "timbre/takes"
 MOST = 200  # takes in a .zip
 LONGEST = 3600.0  # seconds of them together: 173 MB
 PIECE = 1 << 20  # bytes
 KEPT = 32 << 20  # bytes of files that were downloaded last
-_MEDIA = {"wav": "audio/wav", "mp3": "audio/mpeg", "ogg": "audio/ogg", "flac": "audio/flac"}
 
 
-def link(number: str, kind: Kind) -> str:
+def link(number: str, kind: str) -> str:
     """A relative link, so that it works behind a proxy's prefix."""
     return f"{PATH}/{number}.{kind}"
 
@@ -66,8 +63,10 @@ def router(takes: Takes) -> APIRouter:
         return StreamingResponse(_pieces(packed), media_type="application/zip", headers=headers)
 
     @routes.get(f"/{PATH}/{{number}}.{{kind}}", include_in_schema=False)
-    def download(request: Request, number: str, kind: Kind) -> Response:
+    def download(request: Request, number: str, kind: str) -> Response:
         # not async: FastAPI runs it in a thread
+        if kind not in SOUND_FORMATS:
+            raise HTTPException(404, "Takes have no such format.")
         try:
             content = _encoded(takes, number, kind, recent)
         except RequestError as error:
@@ -75,7 +74,7 @@ def router(takes: Takes) -> APIRouter:
         name = quote(f"{file_name(takes.get(number))}.{kind}")
         named = f"attachment; filename=\"timbre-{number}.{kind}\"; filename*=UTF-8''{name}"
         headers = {"Content-Disposition": named, "Cache-Control": "private, no-cache"}
-        return ranged_response(request, content, _MEDIA[kind], headers=headers)
+        return ranged_response(request, content, SOUND_FORMATS[kind].media_type, headers=headers)
 
     return routes
 
@@ -113,7 +112,7 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
             yield piece
 
 
-def _encoded(takes: Takes, number: str, kind: Kind, recent: RecentSounds) -> bytes:
+def _encoded(takes: Takes, number: str, kind: str, recent: RecentSounds) -> bytes:
     """Kept for a while, since encoders do not make the same file twice."""
     take = takes.get(number)
     content = recent.get((take.id, kind))

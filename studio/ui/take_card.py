@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
 
-from engine import SAMPLE_RATE
-from studio.takes.downloads import KINDS, link
+from engine import SAMPLE_RATE, SOUND_FORMATS
+from studio.takes.downloads import link
 from studio.takes.event_transport import beginning
 from studio.takes.take_store import WAVE_PARTS, Take, Wave
 from studio.ui.gradio_compat.scripts import on_load
@@ -117,7 +117,8 @@ def picture(wave: Wave) -> str:
 
 def _downloads(take: Take) -> str:
     files = "".join(
-        f'<a href="{escape(link(take.id, kind))}" download>{kind.upper()}</a>' for kind in KINDS
+        f'<a href="{escape(link(take.id, kind))}" download>{kind.upper()}</a>'
+        for kind in SOUND_FORMATS
     )
     return f'<p class="files">{files}</p>'
 

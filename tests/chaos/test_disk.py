@@ -11,7 +11,7 @@ import pytest
 import soundfile
 from fastapi.testclient import TestClient
 
-from engine import PARTIAL_SUFFIX, Clone, Library, NotSaved, Pcm, save_sound
+from engine import PARTIAL_SUFFIX, SOUND_FORMATS, Clone, Library, NotSaved, Pcm, save_sound
 from engine.testing import FakeEngine
 from studio.api import create_api
 from studio.scripts import Casting, Project, Projects, script_of_text
@@ -34,7 +34,7 @@ def unfinished(folder: Path) -> list[Path]:
     return list(folder.rglob(f".*{PARTIAL_SUFFIX}"))
 
 
-@pytest.mark.parametrize("kind", ["wav", "flac", "mp3", "ogg"])
+@pytest.mark.parametrize("kind", SOUND_FORMATS)
 def test_a_sound_is_whole_or_refused_wherever_the_disk_ends(tmp_path: Path, kind: str) -> None:
     """libsndfile forgets what fails while it closes: 8 of 24 cut files were once kept as whole."""
     whole = save_sound(tmp_path / f"whole.{kind}", noise())

@@ -27,7 +27,14 @@ from studio.api.compat.references import with_reference
 from studio.api.compat.request_labels import report_ignored
 from studio.api.errors import ApiError
 from studio.api.responses.audio_output import Output
-from studio.api.responses.encoding import OPUS_RATES, Format, SampleRate, bit_rates, default_rate
+from studio.api.responses.encoding import (
+    OPUS_RATES,
+    WHOLE,
+    Format,
+    SampleRate,
+    bit_rates,
+    default_rate,
+)
 
 MISTYPED = 0.8  # similarity of an unknown key to a field's name from which it is refused
 Language = Annotated[str, Field(max_length=64)]
@@ -264,12 +271,12 @@ class SpeechBody(BatchItem):
 
     @property
     def delivery(self) -> Literal["whole", "audio", "sse"]:
-        """How the audio is sent: streamed by default, except FLAC and with the times of words."""
+        """How the audio is sent: streamed by default, but for `WHOLE` formats and word times."""
         if self.word_timestamps:
             return "whole"
         if self.stream_format:
             return self.stream_format
-        streams = self.response_format != "flac" if self.stream is None else self.stream
+        streams = self.response_format not in WHOLE if self.stream is None else self.stream
         return "audio" if streams else "whole"
 
 

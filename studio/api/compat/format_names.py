@@ -30,6 +30,8 @@ _OTHER_NAMES: Final[dict[str, Format]] = {
     "ogg": "opus",
     "ogg_opus": "opus",
     "mpeg": "mp3",
+    "aif": "aiff",
+    "x-aiff": "aiff",
 }
 _FORMATS: Final[dict[str, Format]] = {name: name for name in get_args(Format)} | _OTHER_NAMES
 _RATES: Final[dict[str, SampleRate]] = {str(rate): rate for rate in get_args(SampleRate)}

@@ -1,8 +1,8 @@
 """Audio encoders of the API: PCM16 pieces in, bytes out.
 
-An encoder is fed pieces and finished once; its joined outputs are the file. A FLAC header contains
-the length, so `flac` returns everything at the end; all others return bytes as they are fed. `ulaw`
-and `alaw` are G.711, as telephones have it. Knows no HTTP.
+An encoder is fed pieces and finished once; its joined outputs are the file. A file of FLAC
+or AIFF begins with its length, so these two return everything at the end (`WHOLE`); all others
+return bytes as they are fed. `ulaw` and `alaw` are G.711, as telephones have it. Knows no HTTP.
 """
 
 from __future__ import annotations
@@ -17,19 +17,9 @@ import av
 import numpy as np
 import soundfile
 
-from engine import SAMPLE_RATE, Pcm
+from engine import SAMPLE_RATE, SOUND_FORMATS, Pcm
 
-Format: TypeAlias = Literal["mp3", "opus", "aac", "flac", "wav", "pcm", "ulaw", "alaw"]
-MEDIA_TYPES: dict[Format, str] = {
-    "mp3": "audio/mpeg",
-    "opus": "audio/ogg",
-    "aac": "audio/aac",
-    "flac": "audio/flac",
-    "wav": "audio/wav",
-    "pcm": "audio/pcm",
-    "ulaw": "audio/PCMU",
-    "alaw": "audio/PCMA",
-}
+Format: TypeAlias = Literal["mp3", "opus", "aac", "flac", "aiff", "wav", "pcm", "ulaw", "alaw"]
 # Samples per second that can be asked for, by every format or by Opus.
 SampleRate: TypeAlias = Literal[8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000]
 OPUS_RATES = (8000, 12000, 16000, 24000, 48000)
@@ -66,7 +56,7 @@ class Coding:
 
 def open_encoder(coding: Coding, samples: int | None = None) -> Encoder:
     """An encoder for one response. `samples`: the total length, if known."""
-    return _ENCODERS[coding.format](coding, samples)
+    return _CODECS[coding.format].open(coding, samples)
 
 
 def encode(coding: Coding, pcm: Pcm) -> bytes:
@@ -242,17 +232,34 @@ class _Aac:
             self._container.mux(packet)
 
 
-def _flac(coding: Coding, samples: int | None) -> Encoder:
-    return _Held(coding.sample_rate, format="FLAC", subtype="PCM_16")
+def _wav(coding: Coding, samples: int | None) -> Encoder:
+    return _Raw(wav_header(samples, coding.sample_rate))
 
 
-_ENCODERS: dict[Format, Callable[[Coding, int | None], Encoder]] = {
-    "mp3": _mp3,
-    "opus": _opus,
-    "aac": lambda coding, samples: _Aac(coding),
-    "flac": _flac,
-    "wav": lambda coding, samples: _Raw(wav_header(samples, coding.sample_rate)),
-    "pcm": lambda coding, samples: _Raw(),
-    "ulaw": _law,
-    "alaw": _law,
+def _held(coding: Coding, samples: int | None) -> Encoder:
+    file = SOUND_FORMATS[coding.format]
+    return _Held(coding.sample_rate, format=file.container, subtype=file.encoding)
+
+
+@dataclass(frozen=True)
+class _Codec:
+    open: Callable[[Coding, int | None], Encoder]
+    media_type: str
+    streams: bool = True
+
+
+_CODECS: dict[Format, _Codec] = {
+    "mp3": _Codec(_mp3, "audio/mpeg"),
+    "opus": _Codec(_opus, "audio/ogg"),
+    "aac": _Codec(lambda coding, samples: _Aac(coding), "audio/aac"),
+    "flac": _Codec(_held, "audio/flac", streams=False),
+    "aiff": _Codec(_held, "audio/aiff", streams=False),
+    "wav": _Codec(
+        lambda coding, samples: _Raw(wav_header(samples, coding.sample_rate)), "audio/wav"
+    ),
+    "pcm": _Codec(lambda coding, samples: _Raw(), "audio/pcm"),
+    "ulaw": _Codec(_law, "audio/PCMU"),
+    "alaw": _Codec(_law, "audio/PCMA"),
 }
+MEDIA_TYPES: dict[Format, str] = {format: codec.media_type for format, codec in _CODECS.items()}
+WHOLE = frozenset(format for format, codec in _CODECS.items() if not codec.streams)

@@ -1,7 +1,7 @@
 """Audio files of an export: format, sample rate, bit rate, tags and chapters.
 
-WAV, FLAC and OGG are written by libsndfile, MP3 and M4B by FFmpeg's encoders in PyAV, which write
-ID3 and MP4 tags and chapters. Files are written atomically. Knows no scripts.
+MP3 and M4B are written by FFmpeg's encoders in PyAV, which write ID3 and MP4 tags and chapters, the
+other formats by libsndfile. Files are written atomically. Knows no scripts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from engine import (
     SAMPLE_RATE,
+    SOUND_FORMATS,
     InvalidSetting,
     Pcm,
     atomic_replace,
@@ -26,7 +27,6 @@ from engine import (
     open_sound,
 )
 
-KINDS = ("wav", "mp3", "m4b", "ogg", "flac")
 RATES = (SAMPLE_RATE, 44_100, 48_000)
 BITRATES = (48, 64, 96, 128, 192)  # kbit/s
 DEFAULT_BITRATES = {"mp3": 96, "m4b": 64}
@@ -35,6 +35,7 @@ _CODECS = {
     # As mp4 with its brand: FFmpeg's own form for iPods takes no pictures.
     "m4b": ("aac", "mp4", {"movflags": "+faststart", "brand": "M4B "}),
 }
+KINDS = tuple(SOUND_FORMATS | _CODECS)
 _BLOCK = SAMPLE_RATE  # samples per write
 _MILLISECOND = Fraction(1, 1000)
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from engine import SOUND_FORMATS
 from studio.context import Studio
-from studio.takes.downloads import KINDS
 from studio.takes.event_transport import Payload
 from studio.ui import take_card
 from studio.ui.drafts import back, browser_id, keep_draft
@@ -288,7 +288,7 @@ def _endpoint(studio: Studio) -> None:
         gr.Textbox("auto", label="Language", visible=False),
         gr.Textbox("", label="Style instructions", visible=False),
         gr.Textbox("", label="Seed", visible=False),
-        gr.Dropdown(list(KINDS), value=KINDS[0], label="Format", visible=False),
+        gr.Dropdown(list(SOUND_FORMATS), value="wav", label="Format", visible=False),
     ]
     numbers = [
         gr.Number(label=setting.label, visible=False, **setting.range) for setting in ADVANCED

@@ -12,7 +12,6 @@ import pytest
 import soundfile
 
 from engine.audio.audio_io import (
-    FORMATS,
     Loudspeaker,
     SoundWriter,
     check_target,
@@ -20,6 +19,7 @@ from engine.audio.audio_io import (
     open_sound,
     save_sound,
 )
+from engine.audio.sound_formats import SOUND_FORMATS
 from engine.errors import InvalidAudio, InvalidSetting, NoLoudspeaker
 from engine.types import SAMPLE_RATE, Pcm
 
@@ -29,16 +29,16 @@ def tone(seconds: float) -> Pcm:
     return np.asarray(8000 * np.sin(2 * np.pi * 220 * time), np.int16)
 
 
-@pytest.mark.parametrize("ending", [*FORMATS, ".MP3"])
+@pytest.mark.parametrize("ending", [*SOUND_FORMATS, "MP3"])
 def test_every_format_reads_back_as_long_as_it_was(tmp_path: Path, ending: str) -> None:
-    path = save_sound(tmp_path / f"take{ending}", tone(2.5))
+    path = save_sound(tmp_path / f"take.{ending}", tone(2.5))
     assert duration(path) == pytest.approx(2.5, abs=0.1)
     back, rate = soundfile.read(path)
     assert rate == SAMPLE_RATE
     assert np.abs(back).max() == pytest.approx(8000 / 32768, rel=0.1)
 
 
-@pytest.mark.parametrize("ending", [".wav", ".flac"])
+@pytest.mark.parametrize("ending", [".wav", ".flac", ".aiff"])
 def test_lossless_formats_keep_every_sample_whatever_the_chunks(
     tmp_path: Path, ending: str
 ) -> None:
@@ -73,7 +73,7 @@ def test_a_place_that_cannot_be_written_is_refused_first(tmp_path: Path, name: s
 
 
 def test_the_refusal_lists_the_formats(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSetting, match=r"\.wav, \.flac, \.mp3, \.ogg"):
+    with pytest.raises(InvalidSetting, match=r"\.wav, \.mp3, \.ogg, \.flac, \.aiff\."):
         check_target(tmp_path / "take.aac")
 
 

@@ -16,6 +16,7 @@ from engine import Library
 from engine.testing import FakeEngine
 from studio.api import ApiSettings, create_api
 from studio.api.bodies.schemas import SpeechBody
+from studio.api.responses.encoding import MEDIA_TYPES
 from tests.studio.api.routes.test_voices import recording
 
 ROOT = Path(__file__).parents[3]
@@ -84,6 +85,15 @@ def check(file: Path) -> None:
 def test_every_field_is_in_the_table() -> None:
     text = DOCS.read_text("utf-8")
     assert not [name for name in SpeechBody.model_fields if f"`{name}`" not in text]
+
+
+def test_every_format_is_in_both_tables() -> None:
+    """Of formats, and of what streams how."""
+    text = DOCS.read_text("utf-8")
+    formats = next(line for line in text.splitlines() if line.startswith("| `response_format`"))
+    streaming = text.split("| format | first bytes |")[1].split("\n\n")[0]
+    for table in (formats, streaming):
+        assert not [name for name in MEDIA_TYPES if f"`{name}`" not in table]
 
 
 def test_every_path_is_in_the_table(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import soundfile
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine import SAMPLE_RATE, InvalidSetting, Pcm, Preset, TimbreError
+from engine import SAMPLE_RATE, SOUND_FORMATS, InvalidSetting, Pcm, Preset, TimbreError
 from studio.scripts.export import captions as captions_module
 from studio.scripts.export.audio_files import AudioFormat, Tags
 from studio.scripts.export.caption_rows import columns, wrapped
@@ -371,7 +371,7 @@ def test_books_have_chapters_and_tags_that_another_reader_finds(
         assert end == pytest.approx(own.end / SAMPLE_RATE, abs=0.1)
 
 
-@pytest.mark.parametrize("kind", ["wav", "flac", "ogg"])
+@pytest.mark.parametrize("kind", sorted(set(SOUND_FORMATS) - {"mp3"}))
 def test_other_rates_sound_the_same(tmp_path: Path, kind: str) -> None:
     each = spoken(tmp_path / "sounds", BOOK)
     form = AudioFormat(kind, 48_000)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from engine import SOUND_FORMATS
 from studio.context import Studio
 from studio.imports.formats import SUFFIXES
 from studio.imports.project_uploads import (
@@ -25,7 +26,6 @@ from studio.imports.project_uploads import (
     ProjectUploads,
 )
 from studio.scripts.store import PROJECT_SUFFIX, ScriptStore
-from studio.takes import downloads
 from studio.ui.gradio_compat.scripts import on_event, on_load
 from studio.ui.i18n import both, word
 from studio.ui.live_player import live_player, plays, translated
@@ -291,7 +291,7 @@ def _endpoint(studio: Studio) -> None:
         gr.Textbox("", label="Cast", info="Anna = clara, Ben = robert", visible=False),
         gr.Textbox("auto", label="Language", visible=False),
         gr.Number(0, label="Seed", precision=0, visible=False),
-        gr.Dropdown(list(downloads.KINDS), value="wav", label="Format", visible=False),
+        gr.Dropdown(list(SOUND_FORMATS), value="wav", label="Format", visible=False),
     ]
     press.click(
         ScriptEndpoint(studio).script,

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from engine import SAMPLE_RATE, Pcm
 from studio.api.responses.audio_output import Output, Render, render
 from studio.api.responses.encoding import MEDIA_TYPES, OPUS_RATES, Format, SampleRate, bit_rates
+from tests.studio.api.responses.test_encoding import READABLE
 
 RATES = get_args(SampleRate)
 TONE = 440.0
@@ -53,7 +54,7 @@ def test_a_tone_stays_the_tone(rate: int) -> None:
     assert np.abs(error[inner]).max() <= 80  # of 8,000
 
 
-@pytest.mark.parametrize("format", ["wav", "mp3", "flac", "opus"])
+@pytest.mark.parametrize("format", READABLE)
 def test_files_say_their_rate(client: TestClient, format: str) -> None:
     for rate in (8000, 16000, 48000):
         answer = ask(client, format, rate)

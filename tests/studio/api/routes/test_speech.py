@@ -16,10 +16,10 @@ from httpx import Response
 
 from engine import FRAME_SAMPLES, Engine
 from studio.api.responses.encoding import MEDIA_TYPES
+from tests.studio.api.responses.test_encoding import READABLE
 
 TEXT = "The morning train was late again."
 JSON = "application/json"
-STREAMED = ("wav", "mp3", "opus", "flac")
 
 
 def ask(client: TestClient, **fields: Any) -> Response:
@@ -45,7 +45,7 @@ def events(answer: Response) -> list[dict[str, Any]]:
     return told
 
 
-@pytest.mark.parametrize("format", STREAMED)
+@pytest.mark.parametrize("format", READABLE)
 def test_whole_and_streamed_answers_agree_with_pcm(client: TestClient, format: str) -> None:
     length = len(pcm_of(ask(client, response_format="pcm")))
     whole = ask(client, response_format=format, stream=False)

@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from engine import FRAME_SAMPLES, SAMPLE_RATE, Engine, Library
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
+from tests.studio.api.responses.test_encoding import READABLE
 from tests.studio.api.routes.test_voices import noisy_recording, upload
 from tests.studio.api.websocket.ws_client import (
     CANCEL,
@@ -146,7 +147,7 @@ def test_utterances_follow_each_other_on_one_socket(client: TestClient) -> None:
     assert two == whole(client, input="Two.")
 
 
-@pytest.mark.parametrize("format", ["wav", "mp3", "opus", "flac"])
+@pytest.mark.parametrize("format", READABLE)
 def test_other_formats_are_files_of_their_own(client: TestClient, format: str) -> None:
     with client.websocket_connect(PATH) as socket:
         say(socket, config(response_format=format, speed=1.25), *words(TEXT), DONE)

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from engine import SAMPLE_RATE, InvalidSetting, RequestError
 from studio.scripts import Delivery, Pauses, edits
 from studio.scripts.casting import read_cast
+from studio.scripts.export.audio_files import KINDS
 from studio.scripts.export.loudness import LoudnessMeter
 from studio.scripts.export.script_files import ExportOptions, export, safe_name
 from studio.takes.downloads import file_name
@@ -46,7 +47,7 @@ def loudness_of(pcm):
     return meter.loudness
 
 
-@pytest.mark.parametrize("kind", ["wav", "mp3", "m4b", "flac", "ogg"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by_line", [False, True])
 def test_a_script_is_exported(tab, number, tmp_path, kind, by_line):
     spoken(tab, number, aloud=False)
