@@ -1,7 +1,7 @@
-"""Reads music from an audio file that a stranger may have made: 24 kHz, mono, ten minutes at most.
+"""Reads music from an audio file that a stranger may have made: its first ten minutes, mono.
 
-Length, channels, rate and size are checked before the work that they bound, and again while the
-file is read, in blocks, so that little memory is used. Of a video only the first sound is decoded.
+Channels, rate and size are checked before the work that they bound, and the file is read in blocks,
+so that little memory is used. Of a video only the first sound is decoded.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from engine import (
 SUFFIXES: Final = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".m4a", ".mp4", ".webm")
 MAX_BYTES: Final = 100 << 20
 SHORTEST, LONGEST = 1.0, 600.0  # seconds
-PADDING: Final = 0.1  # seconds more that an encoder may add
-MOST_SAMPLES: Final = round((LONGEST + PADDING + 3) * SAMPLE_RATE)  # of what is written
+MOST_SAMPLES: Final = round(LONGEST * SAMPLE_RATE)  # of what is written
 RATES: Final = (8_000, 192_000)
 MAX_CHANNELS: Final = 8
 FORMATS: Final = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
@@ -48,9 +47,10 @@ def read_music(file: IO[bytes], target: Path) -> None:
     written = 0
     with target.open("xb") as out:
         for pcm in _resampled(_in_container(file, container) if container else _plain(file)):
-            out.write(pcm.tobytes())
+            out.write(pcm[: MOST_SAMPLES - written].tobytes())
             written += len(pcm)
-            _check_length(written / SAMPLE_RATE)
+            if written >= MOST_SAMPLES:
+                break
     if written < SHORTEST * SAMPLE_RATE:
         raise InvalidText("The music is shorter than a second. Choose a longer file.")
 
@@ -64,7 +64,7 @@ def _check_size(size: int) -> None:
         )
 
 
-def _check_shape(rate: int, channels: int, frames: int | None = None) -> None:
+def _check_shape(rate: int, channels: int) -> None:
     if not RATES[0] <= rate <= RATES[1]:
         raise InvalidText(
             "The sample rate is {rate} Hz. Export it with 8,000 to 192,000 Hz.", rate=rate
@@ -72,17 +72,6 @@ def _check_shape(rate: int, channels: int, frames: int | None = None) -> None:
     if not 1 <= channels <= MAX_CHANNELS:
         raise InvalidText(
             "The file has {channels} channels. Export it in mono or stereo.", channels=channels
-        )
-    if frames is not None:
-        _check_length(frames / rate)
-
-
-def _check_length(seconds: float) -> None:
-    if seconds > LONGEST + PADDING:
-        raise InvalidText(
-            "The music lasts more than {most:.0f} minutes. Cut it: a shorter piece can be "
-            "repeated.",
-            most=LONGEST / 60,
         )
 
 
@@ -121,7 +110,7 @@ def _plain(file: IO[bytes]) -> Iterator[tuple[Block, int]]:
                     "{format} files are not read. {advice}", format=sound.format, advice=_READABLE
                 )
             known = 0 < sound.frames < 1 << 62
-            _check_shape(sound.samplerate, sound.channels, sound.frames if known else None)
+            _check_shape(sound.samplerate, sound.channels)
             count = 0
             while len(block := sound.read(_BLOCK, dtype="float32", always_2d=True)):
                 yield block.mean(axis=1), sound.samplerate

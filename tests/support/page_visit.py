@@ -13,9 +13,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import soundfile
 from fastapi import FastAPI
-from gradio_client import Client
+from gradio_client import Client, handle_file
 
 from engine import Library, Preset, SpeechRequest
 from engine.testing import FakeEngine
@@ -48,6 +49,9 @@ def visit(data: Path, url: str = "") -> dict[str, Any]:
             "stream": _joined(client.submit(TEXT, "ryan", api_name="/stream")),
             "voices": client.predict(api_name="/voices"),
             "script": _script(client.predict(text=f"{TEXT} [pause 1s] {TEXT}", api_name="/script")),
+            "music": _script(
+                client.predict(text=f"{TEXT} {TEXT}", music=_music(data), api_name="/script")
+            ),
             "endpoints": told,
             "refusal": _refusal(client),
             "opening": _opening(client),
@@ -70,6 +74,14 @@ def _script(answer: Any) -> dict[str, Any]:
     sound, captions = answer
     text = Path(captions).read_text(encoding="utf-8")
     return {"seconds": soundfile.info(sound).duration, "captions": text.count("-->")}
+
+
+def _music(folder: Path) -> Any:
+    """Two seconds of a tone."""
+    path = folder / "tone.wav"
+    tone = np.sin(np.arange(2 * 44_100) * 2 * np.pi * 220 / 44_100) / 4
+    soundfile.write(path, tone, 44_100)
+    return handle_file(str(path))
 
 
 def _joined(job: Any) -> dict[str, Any]:

@@ -40,6 +40,7 @@ class Cue(Record):
     loop: bool = True  # goes on from its beginning when its audio is over
 
 
+PLAIN: Final = Cue(id=0, sound="none")  # as a new one is
 Cues: TypeAlias = Annotated[tuple[Cue, ...], Field(max_length=MOST_CUES)]
 
 
@@ -57,6 +58,11 @@ def lines_under(cue: Cue, script: Script) -> range:
     chapter = script.lines[first].chapter
     own = [place for place, line in enumerate(script.lines) if line.chapter == chapter]
     return range(own[0], own[-1] + 1)
+
+
+def chapters_of(script: Script) -> list[int]:
+    """The chapters that have lines, in order."""
+    return [*dict.fromkeys(line.chapter for line in script.lines)]
 
 
 def check_lines(cue: Cue, script: Script) -> Cue:

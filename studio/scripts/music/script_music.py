@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from engine import SAMPLE_RATE, InvalidSetting, InvalidText, Message, Pcm
-from studio.scripts import Project
+from studio.scripts import LineAudio, Project
 from studio.scripts.export.limiter import Limiter
 from studio.scripts.export.loudness import LoudnessMeter, as_pcm
 from studio.scripts.music.cue import LONGEST_NAME, MOST_CUES, Cue, check_lines, lines_under
@@ -49,20 +49,26 @@ class ScriptMusic:
             raise InvalidText("Write a text first: music plays under its lines.")
         if len(opened.project.cues) >= MOST_CUES:
             raise InvalidText("A script has at most {most} pieces of music.", most=MOST_CUES)
-        name = plain(PurePath(path).name)[:LONGEST_NAME]
-        pcm = self._reader.music(path)
-        key, loudness = f"{KEY}{hashlib.sha256(pcm.tobytes()).hexdigest()[:32]}", loudness_of(pcm)
-        if key not in opened.sounds:
-            opened.sounds.keep(key, pcm)
+        found = self.cue(path, opened.sounds)
 
         def added(own: Project) -> Project:
             fresh = max((cue.id + 1 for cue in own.cues), default=0)
-            cue = _made({**values, "id": fresh, "sound": key, "name": name, "loudness": loudness})
+            cue = _made({**dict(found), **values, "id": fresh})
             if len(own.cues) >= MOST_CUES:
                 raise InvalidText("A script has at most {most} pieces of music.", most=MOST_CUES)
             return own.having(cues=(*own.cues, check_lines(cue, own.script)))
 
-        return self._store.change(number, added, Message("the music “{name}”", name=name))
+        return self._store.change(number, added, Message("the music “{name}”", name=found.name))
+
+    def cue(self, path: Path, sounds: LineAudio) -> Cue:
+        """A file's sound, kept among others, under a whole script. Raises RequestError."""
+        name = plain(PurePath(path).name)[:LONGEST_NAME]
+        pcm = self._reader.music(path)
+        key = f"{KEY}{hashlib.sha256(pcm.tobytes()).hexdigest()[:32]}"
+        loudness = loudness_of(pcm)
+        if key not in sounds:
+            sounds.keep(key, pcm)
+        return Cue(id=0, sound=key, name=name, loudness=loudness)
 
     def change(self, number: str, cue: int, values: Mapping[str, Any]) -> OpenScript:
         """Change fields of a cue. Raises RequestError."""

@@ -1,5 +1,6 @@
 // What Gradio's own components leave out for screen readers and keys: a name on an element without a
-// role, a name that is not what the button says, one name for the radio buttons of a group.
+// role, a name that is not what the button says, one name for the radio buttons of a group,
+// the end of a slider's move by keys.
 
 let due = false;
 
@@ -20,3 +21,11 @@ new MutationObserver(() => {
   if (!due) requestAnimationFrame(mend);
   due = true;
 }).observe(document.documentElement, { childList: true, subtree: true });
+
+// A slider that was moved by keys is let go as one that was dragged: Gradio tells of a pointer's end only.
+document.addEventListener('keyup', ({ target, key }) => {
+  const moves = /^(Arrow|Page)|^(Home|End)$/.test(key);
+  if (moves && target instanceof HTMLInputElement && target.type === 'range') {
+    target.dispatchEvent(new PointerEvent('pointerup', { bubbles: true }));
+  }
+});

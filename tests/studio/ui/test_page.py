@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engine import SAMPLE_RATE, InvalidSetting
+from studio.scripts.music.cue import PLAIN
 from studio.server.serving import listen
 from studio.voices.speaker_notes import described
 from tests.support.programs import visited
@@ -38,6 +39,12 @@ def test_a_script_answers_its_sound_and_its_subtitles(told: Any) -> None:
     line = len(told["expected"]) / 4 / SAMPLE_RATE
     assert told["script"]["captions"] == 2
     assert told["script"]["seconds"] == pytest.approx(2 * line + 1, abs=0.01)
+
+
+def test_a_script_answers_with_music_that_fades_after_its_last_line(told: Any) -> None:
+    spoken, mixed = told["script"]["seconds"] - 1, told["music"]["seconds"]
+    assert mixed == pytest.approx(spoken + PLAIN.fade_out, abs=0.3)  # pauses of a sentence
+    assert told["music"]["captions"] == 2
 
 
 def test_voices_are_listed(told: Any) -> None:

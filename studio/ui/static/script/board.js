@@ -46,12 +46,12 @@ function isSeen(node) {
 }
 
 class Board {
-  // tell: { act(detail), play(detail), words(line) }
+  // tell: { act(detail), play(detail), words(line), changed() }
   constructor(root, tell) {
     this.root = root;
     this.tell = tell;
     this.pieces = new Map(); // key -> { html, drawn, node }: `drawn` is the node as the server sent it
-    this.value = { number: '', items: [], changed: 0, heard: {}, answered: [] };
+    this.value = { number: '', items: [], changed: 0, heard: {}, answered: [], music: false };
     this.held = null; // what the pointer is down on
     this.pressing = false; // the pointer is down somewhere in the page
     this.comparing = new Set(); // lines whose takes are shown
@@ -85,11 +85,13 @@ class Board {
     root.addEventListener('input', (event) => this.searched(event));
   }
 
-  // value: { number, items: [[key, html], …], changed, heard: { take: [[sample, line], …] }, answered: [press, …] }
+  // value: { number, items: [[key, html], …], changed, heard: { take: [[sample, line], …] }, answered: [press, …], music }
   show(value) {
     if (this.isLate(value)) return;
     const [line, selector] = this.focused();
     if (value.number !== this.value.number) this.forgetView();
+    const anew = value.number !== this.value.number || value.changed !== this.value.changed;
+    if (anew && (value.music || this.value.music)) this.tell.changed();
     this.value = value;
     this.closeSaved();
     const { number, items } = value;
@@ -437,6 +439,7 @@ export function mount({ element, trigger, props, server, watch }, { lines }) {
     act: (detail) => trigger('act', detail),
     play: (detail) => trigger('play', detail),
     words: (asked) => server.words(asked),
+    changed: () => trigger('changed', {}), // a script with music
   });
   board.show(props.value);
   watch('value', () => board.show(props.value));

@@ -1,4 +1,5 @@
-"""The `/script` endpoint: text to audio and subtitles in one call; nothing is stored."""
+"""The `/script` endpoint: text, with music under it, to audio and subtitles in one call; nothing is
+stored."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,25 +17,37 @@ from studio.context import Studio
 from studio.scripts import BatchSynthesis, Delivery, LineAudio
 from studio.scripts.casting import read_cast
 from studio.scripts.export.script_files import ExportOptions, export
+from studio.scripts.music.cue import PLAIN
 from studio.ui.tabs.voice_form import told_to_programs
 
 
 class ScriptEndpoint:
     def __init__(self, studio: Studio) -> None:
-        self._engine, self._store = studio.engine, studio.scripts
+        self._engine, self._store, self._music = studio.engine, studio.scripts, studio.music
 
     async def script(
-        self, text: str, voice: str, cast: str, language: str, seed: float, format: str
+        self,
+        text: str,
+        voice: str,
+        cast: str,
+        language: str,
+        seed: float,
+        format: str,
+        music: str | None = None,
+        music_level: float = PLAIN.level,
+        ducking: float = PLAIN.ducking,
     ) -> AsyncIterator[tuple[str, str]]:
         """Yield the paths; Gradio copies the files before it resumes."""
         with tempfile.TemporaryDirectory() as folder, told_to_programs(), _fitting():
             casting = read_cast(cast, voice or self._store.voices()[0][1])
             delivery = Delivery().having(language=language or "auto", seed=seed or 0)
-            opened = await asyncio.to_thread(
-                self._store.unsaved, text, casting, delivery, LineAudio(Path(folder))
-            )
-            assert opened.sounds is not None
-            rendering = BatchSynthesis(self._engine, opened.jobs, opened.sounds, listening=False)
+            sounds = LineAudio(Path(folder))
+            opened = await asyncio.to_thread(self._store.unsaved, text, casting, delivery, sounds)
+            if music:
+                cue = await asyncio.to_thread(self._music.cue, Path(music), sounds)
+                cue = cue.having(level=music_level, ducking=ducking)
+                opened = replace(opened, project=opened.project.having(cues=(cue,)))
+            rendering = BatchSynthesis(self._engine, opened.jobs, sounds, listening=False)
             async with rendering:
                 while not rendering.over:
                     await rendering.changed()

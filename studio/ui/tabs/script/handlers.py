@@ -32,10 +32,12 @@ from studio.ui.tabs.script.lines import lines_of
 from studio.ui.tabs.script.options import ReadingFields, delivery_of, values_of
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.script.words import characters, tell_joined
-from studio.ui.tabs.voice_form import Update
+from studio.ui.tabs.voice_form import QUIET, Update
 
 # Not queued: for events that must never be refused.
 BARE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+# Once at a time, and once more for what came meanwhile.
+LATEST: dict[str, Any] = {**QUIET, "trigger_mode": "always_last"}
 TICK = 0.6  # seconds between polls during rendering
 ANSWERED = 64  # presses of all pages that are remembered as carried out
 LONGEST_PRESS = 40  # characters of a press's name
@@ -338,8 +340,7 @@ class ScriptTab:
             wanted = view.voices.lower()
             none = [] if any(wanted in name.lower() for name, _ in voices) else [board.no_voices()]
             items = [board.voice_search(), *none, *items]
-        number, changed = opened.number, opened.project.changed
-        return Board(number=number, items=items, changed=changed, heard={}, answered=[])
+        return board.board(opened.number, items, opened.project.changed)
 
     def _lines(self, opened: OpenScript, view: View) -> Board:
         number = opened.number

@@ -5,13 +5,14 @@ Measures the waveform of each sound once. Knows no components.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from engine import SAMPLE_RATE, InvalidAudio, Message, Pcm
 from studio.scripts import Job, Line, LineAudio, Progress, Status
+from studio.scripts.music.cue import lines_under
 from studio.scripts.open_script import OpenScript
 from studio.scripts.text.cues import cues_of
 from studio.scripts.tracks import spoken_key
@@ -34,8 +35,7 @@ def lines_of(
 ) -> Board:
     """The bar, the search field, a page of lines and the pager."""
     if opened.sounds is None:
-        items = [("empty", board.EMPTY)]
-        return Board(number="", items=items, changed=0.0, heard={}, answered=[])
+        return board.board("", [("empty", board.EMPTY)])
     stands = [standing(job) for job in opened.jobs]
     wanted = WANTED.get(view.show)
     lines = opened.script.lines
@@ -46,7 +46,11 @@ def lines_of(
     ]
     shown = [places[each] for each in board.page_of(view, len(places))]
     speakers = opened.script.speakers
-    rows = [board.row(_row(opened, place, *stands[place]), speakers) for place in shown]
+    cues = _music(opened)
+    rows = [
+        board.row(_row(opened, place, *stands[place], cues.get(place, ())), speakers)
+        for place in shown
+    ]
     spoken = sum(status in ("done", "locked") for status, _ in stands)
     summary = Summary(len(stands), spoken, _seconds(opened), progress, undo)
     found = [board.matches(len(places))] if view.words else []
@@ -54,11 +58,26 @@ def lines_of(
     told = book_items(opened.project.book, bool(opened.cover), opened.project.left_out)
     head = [board.bar(view, summary), board.search(), *cut, *told, *found]
     items = [*head, *rows, *board.pager(view, len(places))]
-    number, changed = opened.number, opened.project.changed
-    return Board(number=number, items=items, changed=changed, heard=heard, answered=answered)
+    return Board(
+        number=opened.number,
+        items=items,
+        changed=opened.project.changed,
+        heard=heard,
+        answered=answered,
+        music=bool(opened.project.cues),
+    )
 
 
-def _row(opened: OpenScript, place: int, status: Status, error: str) -> Row:
+def _music(opened: OpenScript) -> dict[int, list[str]]:
+    """The names of what begins under a line, by its place."""
+    begins: dict[int, list[str]] = {}
+    for cue in opened.project.cues:
+        for place in lines_under(cue, opened.script)[:1]:
+            begins.setdefault(place, []).append(cue.name)
+    return begins
+
+
+def _row(opened: OpenScript, place: int, status: Status, error: str, music: Sequence[str]) -> Row:
     script, job = opened.script, opened.jobs[place]
     line = script.lines[place]
     assert opened.sounds is not None
@@ -86,6 +105,7 @@ def _row(opened: OpenScript, place: int, status: Status, error: str) -> Row:
         moods=moods,
         outdated=outdated,
         held=job.held.strip(),
+        music=music,
     )
 
 

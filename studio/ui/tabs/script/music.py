@@ -1,7 +1,7 @@
 """The Music section of the Script tab: a file under the script, a chapter or some lines.
 
 The store keeps it (studio/scripts/music); the section shows the music of the open script, one piece
-at a time.
+at a time. Every field is saved as it is changed, and shows what Undo brings back.
 """
 
 from __future__ import annotations
@@ -9,27 +9,53 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import gradio as gr
 
-from engine import InvalidSetting, RequestError, TimbreError
+from engine import SAMPLE_RATE, InvalidSetting, Message, RequestError, TimbreError
 from studio.context import Studio
-from studio.imports.music_file import SUFFIXES
+from studio.imports.music_file import LONGEST, SUFFIXES
 from studio.scripts.model import Script
-from studio.scripts.music.cue import LONGEST_FADE, LOUDEST, MOST_DUCKING, QUIETEST, Cue, lines_under
+from studio.scripts.music.cue import (
+    LONGEST_FADE,
+    LOUDEST,
+    MOST_DUCKING,
+    PLAIN,
+    QUIETEST,
+    Cue,
+    chapters_of,
+    lines_under,
+)
 from studio.scripts.music.script_music import cue_of, preview
 from studio.scripts.open_script import OpenScript
 from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About
-from studio.ui.i18n import word
+from studio.ui.gradio_compat.events import Trigger
+from studio.ui.i18n import tell, word
 from studio.ui.live_player import plays
 from studio.ui.sound_card import hear
-from studio.ui.tabs.script.handlers import BARE, warned
+from studio.ui.tabs.script.handlers import BARE, LATEST, warned
+from studio.ui.tabs.script.options import moments_of
 from studio.ui.tabs.voice_form import QUIET, Update
 
 WHERE: Final = {"script": "Whole script", "chapter": "Chapter", "lines": "Lines"}
-PLAIN: Final = Cue(id=0, sound="none")
+CUT: Final = "“{name}” lasts longer: its first {most:.0f} minutes are used."
+DROP: Final = "Add music: drop a file here"
+
+
+class Fields(NamedTuple):
+    """The fields of a piece of music: their components, or what is in them."""
+
+    over: Any
+    chapter: Any  # the number of a chapter
+    first: Any  # line, 1 for the first
+    last: Any
+    level: Any
+    ducking: Any
+    fade_in: Any
+    fade_out: Any
+    loop: Any
 
 
 class MusicSection:
@@ -38,8 +64,14 @@ class MusicSection:
     def __init__(self, studio: Studio) -> None:
         self._studio, self._store, self._music = studio, studio.scripts, studio.music
 
-    def show(self, number: str, picked: int | None = None) -> tuple[Update, ...]:
-        """The script's music, with the fields of one piece: the picked one, or the first."""
+    def show(
+        self, number: str, picked: int | None = None, known: Sequence[Any] = ()
+    ) -> tuple[Update, ...]:
+        """The script's music, with the fields of one piece: the picked one, or the first.
+
+        `known`: the fields as the page had them from here; those that are still so stay as they
+        are in the page, where somebody may be typing.
+        """
         try:
             opened = self._store.look(number)
         except RequestError:  # deleted meanwhile
@@ -48,28 +80,47 @@ class MusicSection:
         cue = next((each for each in cues if each.id == picked), cues[0] if cues else None)
         gone = opened.music.missing if opened.music else ()
         choices = [(f"⚠️ {each.name}" if each in gone else each.name, each.id) for each in cues]
-        menu = gr.update(choices=choices, value=cue.id if cue else None)
+        menu = gr.update(choices=choices, value=cue.id if cue else None, visible=bool(cues))
         fields = _fields_of(cue or PLAIN, opened.script)
-        return menu, gr.update(visible=cue is not None), fields, *fields
+        same = cue is not None and cue.id == picked
+        before = known if same and len(known) == len(fields) else (None,) * len(fields)
+        updates = Fields(
+            *(
+                gr.skip() if now == had else gr.update(value=now)
+                for now, had in zip(fields, before, strict=True)
+            )
+        )
+        shown = _placed(updates, fields.over, opened.script)
+        return menu, gr.update(visible=cue is not None), fields, *shown
 
-    def add(self, number: str, path: str) -> tuple[Update, ...]:
+    def add(self, number: str, path: str | None) -> tuple[Update, ...]:
+        """The drop zone is emptied."""
         with warned():
-            cues = self._music.add(number, Path(path), {}).project.cues
-            return self.show(number, cues[-1].id)
-        return self.show(number)
+            if not path:
+                return (gr.skip(),) * (len(Fields._fields) + 4)
+            opened = self._music.add(number, Path(path), {})
+            cue = opened.project.cues[-1]
+            assert opened.sounds is not None
+            if opened.sounds.samples(cue.sound) >= LONGEST * SAMPLE_RATE:
+                gr.Info(tell(Message(CUT, name=cue.name, most=LONGEST / 60)))
+            return *self.show(number, cue.id), None
+        return *self.show(number), None
 
     def change(
         self, number: str, picked: int | None, shown: Sequence[Any], *values: Any
     ) -> tuple[Update, ...]:
         """Save the fields that are not as they were shown: the others may have been changed since,
         by Undo or in another tab."""
-        with warned():
+        try:
             opened, cue = self._store.look(number), _number(picked)
             now = _fields_of(cue_of(opened, cue), opened.script)
             fields = zip(values, shown, now, strict=True)
-            wanted = tuple(own if value == before else value for value, before, own in fields)
+            wanted = Fields(*(own if value == before else value for value, before, own in fields))
             self._music.change(number, cue, _values(opened, wanted))
-        return self.show(number, picked)
+        except TimbreError as error:
+            gr.Warning(tell(error.message))
+            return self.show(number, picked)  # as it is
+        return self.show(number, picked, values)
 
     def remove(self, number: str, picked: int | None) -> tuple[Update, ...]:
         with warned():
@@ -89,39 +140,39 @@ class MusicSection:
             yield payload
 
 
-def music_section(studio: Studio, opened: gr.Textbox, player: gr.HTML) -> list[Any]:
-    """Build the section; returns its events that change the script."""
+def music_section(
+    studio: Studio, opened: gr.Textbox, player: gr.HTML, changed: Trigger
+) -> list[Any]:
+    """Build the section; returns its events that change the script. `changed`: the event of a
+    change of the script by others."""
     handlers = MusicSection(studio)
-    with gr.Accordion(word("Music"), open=False, elem_id="script-music") as section:
-        with gr.Row():
-            picked: Any = gr.Dropdown(
-                [], value=None, label=word("Music"), min_width=200, elem_id="music-picked"
-            )
-            upload = gr.UploadButton(
-                str(word("Add music")), file_types=[*SUFFIXES], size="sm", scale=0, min_width=150
-            )
+    with gr.Accordion(word("Music"), open=False, elem_id="script-music"):
+        picked: Any = gr.Dropdown(
+            [], value=None, label=word("Music"), visible=False, elem_id="music-picked"
+        )
         with gr.Column(visible=False) as editor:
             fields = _fields()
             with gr.Row():
-                save = gr.Button(word("Save the music"), size="sm")
                 listen = gr.Button(word("Listen to 10 seconds"), size="sm")
                 remove = gr.Button(word("Remove the music"), size="sm")
-    known = gr.State(())  # the fields as they were shown
+        upload = gr.File(
+            label=word(DROP), file_types=[*SUFFIXES], height=110, elem_id="music-upload"
+        )
+    known = gr.State(())  # the fields as they were sent to the page
     shown = [picked, editor, known, *fields]
     here = [opened, picked]
-    opened.change(handlers.show, opened, shown, **BARE)
-    section.expand(handlers.show, here, shown, **BARE)
+    changed(handlers.show, [*here, known], shown, **LATEST)
     picked.input(handlers.show, here, shown, **BARE)
     plays(player, [listen.click], handlers.listen, here)
+    moments = [moment for each in fields for moment in moments_of(each)]
     return [
-        upload.upload(handlers.add, [opened, upload], shown, **QUIET),
-        save.click(handlers.change, [*here, known, *fields], shown, **QUIET),
+        upload.upload(handlers.add, [opened, upload], [*shown, upload], **QUIET),
+        gr.on(moments, handlers.change, [*here, known, *fields], shown, **LATEST),
         remove.click(handlers.remove, here, shown, **QUIET),
     ]
 
 
-def _fields() -> list[Any]:
-    """In the order of `_fields_of` and `_values`."""
+def _fields() -> Fields:
     with gr.Row():
         over = gr.Radio(
             [(word(label), over) for over, label in WHERE.items()],
@@ -129,8 +180,12 @@ def _fields() -> list[Any]:
             label=word("Plays under"),
             min_width=240,
         )
-        first = gr.Number(1, label=word("From line"), precision=0, minimum=1, min_width=100)
-        last = gr.Number(1, label=word("To line"), precision=0, minimum=1, min_width=100)
+        chapter = gr.Dropdown(
+            [], value=None, label=word("Chapter"), visible=False, elem_id="music-chapter"
+        )
+        lines: dict[str, Any] = {"precision": 0, "minimum": 1, "min_width": 100, "visible": False}
+        first = gr.Number(1, label=word("From line"), **lines)
+        last = gr.Number(1, label=word("To line"), **lines)
     with gr.Row():
         level = gr.Slider(QUIETEST, LOUDEST, PLAIN.level, step=1, label=word("Level in dB"))
         ducking = gr.Slider(
@@ -144,30 +199,74 @@ def _fields() -> list[Any]:
             0, LONGEST_FADE, PLAIN.fade_out, step=0.5, label=word("Fade out, seconds")
         )
         loop = gr.Checkbox(PLAIN.loop, label=word("Repeat a short piece"), min_width=180)
-    return [over, first, last, level, ducking, fade_in, fade_out, loop]
+    return Fields(over, chapter, first, last, level, ducking, fade_in, fade_out, loop)
 
 
-def _fields_of(cue: Cue, script: Script) -> tuple[Any, ...]:
+def _placed(updates: Fields, over: str, script: Script) -> Fields:
+    """With the fields of its place shown, and others not."""
+    chapters = [(_title(script, each), each) for each in chapters_of(script)]
+    return updates._replace(
+        chapter=_with(updates.chapter, choices=chapters, visible=over == "chapter"),
+        first=_with(updates.first, visible=over == "lines"),
+        last=_with(updates.last, visible=over == "lines"),
+    )
+
+
+def _with(update: Update, **more: Any) -> Update:
+    return gr.update(**{**update, **more}) if "value" in update else gr.update(**more)
+
+
+def _title(script: Script, chapter: int) -> str:
+    title = script.chapters[chapter] if chapter < len(script.chapters) else ""
+    if not title and not chapter:
+        return tell("Beginning" if len(chapters_of(script)) > 1 else WHERE["script"])
+    return title or tell(Message("Chapter {number}", number=chapter + 1))
+
+
+def _fields_of(cue: Cue, script: Script) -> Fields:
     """The numbers of lines are those that the page shows: 1 for the first."""
     places = lines_under(cue, script) or range(1)
-    lines = places[0] + 1, places[-1] + 1
-    return cue.over, *lines, cue.level, cue.ducking, cue.fade_in, cue.fade_out, cue.loop
+    first, last = places[0], places[-1]
+    chapter = script.lines[first].chapter if script.lines else 0
+    return Fields(
+        cue.over,
+        chapter,
+        first + 1,
+        last + 1,
+        cue.level,
+        cue.ducking,
+        cue.fade_in,
+        cue.fade_out,
+        cue.loop,
+    )
 
 
-def _values(opened: OpenScript, fields: tuple[Any, ...]) -> dict[str, Any]:
-    """Fields of a cue. A chapter is that of the first line. Raises InvalidSetting."""
-    over, first, last, level, ducking, fade_in, fade_out, loop = fields
-    ids = [_line(opened.script, each) if over != "script" else None for each in (first, last)]
+def _values(opened: OpenScript, fields: Fields) -> dict[str, Any]:
+    """Fields of a cue. Raises InvalidSetting."""
+    over, script = fields.over, opened.script
+    first = last = None
+    if over == "chapter":
+        first = _beginning(script, fields.chapter)
+    elif over == "lines":
+        first, last = _line(script, fields.first), _line(script, fields.last)
     return {
         "over": over,
-        "first": ids[0],
-        "last": ids[1],
-        "level": level,
-        "ducking": ducking,
-        "fade_in": fade_in,
-        "fade_out": fade_out,
-        "loop": bool(loop),
+        "first": first,
+        "last": last,
+        "level": fields.level,
+        "ducking": fields.ducking,
+        "fade_in": fields.fade_in,
+        "fade_out": fields.fade_out,
+        "loop": bool(fields.loop),
     }
+
+
+def _beginning(script: Script, chapter: Any) -> int:
+    """The first line of a chapter."""
+    for line in script.lines:
+        if line.chapter == chapter:
+            return line.id
+    raise InvalidSetting("The music has no lines. Choose where it plays.")
 
 
 def _line(script: Script, number: Any) -> int:

@@ -60,6 +60,17 @@ def reading_fields(languages: list[tuple[str, str]]) -> ReadingFields:
     )
 
 
+def moments_of(field: Any) -> list[Any]:
+    """The events that end an input: choices at once, text and numbers when they are left, or by
+    Enter."""
+    if isinstance(field, gr.Slider):
+        return [field.release]
+    if isinstance(field, gr.Dropdown | gr.Checkbox | gr.Radio):
+        return [field.input]
+    one_line = isinstance(field, gr.Number) or field.lines == 1
+    return [field.blur, field.submit] if one_line else [field.blur]
+
+
 def _pause(what: str, value: float) -> gr.Number:
     return gr.Number(
         value, label=word(f"Seconds {what}"), minimum=0, maximum=MAX_PAUSE, step=0.1, min_width=140

@@ -25,16 +25,18 @@ from studio.imports.project_uploads import (
     TOO_SLOW,
     ProjectUploads,
 )
+from studio.scripts.music.cue import PLAIN
 from studio.scripts.store import PROJECT_SUFFIX, ScriptStore
 from studio.ui.gradio_compat.scripts import on_event, on_load
 from studio.ui.i18n import both, word
 from studio.ui.live_player import live_player, plays, translated
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.exports import export_section
-from studio.ui.tabs.script.handlers import BARE, TICK, ScriptTab
+from studio.ui.tabs.script.handlers import BARE, LATEST, TICK, ScriptTab
 from studio.ui.tabs.script.music import music_section
-from studio.ui.tabs.script.options import ReadingFields, reading_fields
-from studio.ui.tabs.script.view import Board, View
+from studio.ui.tabs.script.options import ReadingFields, moments_of, reading_fields
+from studio.ui.tabs.script.view import View
+from studio.ui.tabs.script.view import board as empty_board
 from studio.ui.tabs.script.words import words_shown
 from studio.ui.tabs.voice_form import QUIET, on_show
 
@@ -51,7 +53,7 @@ IMPORT = f"""
   <em role="alert"></em>
 </div>
 """
-BOARD_EVENTS = ("act", "play", "arrive", "back")
+BOARD_EVENTS = ("act", "play", "arrive", "back", "changed")
 REFUSALS = (BROKEN, LENGTHLESS, TOO_LARGE, BUSY, NO_SPACE, TOO_SLOW)  # of an upload
 
 
@@ -105,7 +107,7 @@ def build(studio: Studio) -> None:
     _scripts(tab, hidden, page, area, [*shown, *reading, hidden.reading])
     _changes(tab, hidden, page, area, reading, shown)
     _sound(tab, hidden, page, area, shown)
-    for changed in music_section(studio, hidden.opened, area.player):
+    for changed in music_section(studio, hidden.opened, area.player, area.lines.changed):
         changed.then(tab.look, [hidden.opened, hidden.view], [area.lines, hidden.timer], **QUIET)
     export_section(studio, hidden.opened)
     _endpoint(studio)
@@ -202,7 +204,7 @@ def _words(store: ScriptStore) -> Callable[[dict[str, Any]], Any]:
 
 def _board(kind: str, **kwargs: Any) -> gr.HTML:
     return gr.HTML(
-        value=Board(number="", items=[], changed=0.0, heard={}, answered=[]),
+        value=empty_board("", []),
         html_template=f'<div class="timbre-board {kind}"></div>',
         apply_default_css=False,
         js_on_load=on_load("static/script/board.js", BOARD_EVENTS, lines=kind == "lines"),
@@ -244,12 +246,10 @@ def _changes(
         pressed(tab.act, typed, shown, trigger_mode="multiple", **QUIET)
     looks = [hidden.opened, hidden.view]
     hidden.timer.tick(tab.look, looks, [area.lines, hidden.timer], **BARE)
-    moments = [getattr(each, _moment(each)) for each in reading]
+    moments = [moment for each in reading for moment in moments_of(each)]
     read = [*looks, hidden.reading, *reading]
     saved = [area.lines, hidden.reading]
-    gr.on(
-        moments, tab.read_settings, read, saved, trigger_mode="always_last", **QUIET
-    )  # no change is lost
+    gr.on(moments, tab.read_settings, read, saved, **LATEST)  # no change is lost
     area.lines.back(tab.back, typed, shown, **QUIET)
 
 
@@ -275,13 +275,6 @@ def _sound(
     area.player.stop(tab.stopped, None, None, **BARE)
 
 
-def _moment(field: Any) -> str:
-    """The event that ends an input: choices at once, text fields on blur."""
-    if isinstance(field, gr.Slider):
-        return "release"
-    return "input" if isinstance(field, gr.Dropdown | gr.Checkbox) else "blur"
-
-
 def _endpoint(studio: Studio) -> None:
     """The `/script` endpoint; all inputs but the text are optional."""
     press = gr.Button(visible=False)
@@ -292,12 +285,16 @@ def _endpoint(studio: Studio) -> None:
         gr.Textbox("auto", label="Language", visible=False),
         gr.Number(0, label="Seed", precision=0, visible=False),
         gr.Dropdown(list(SOUND_FORMATS), value="wav", label="Format", visible=False),
+        gr.File(label="Music", type="filepath", visible=False),
+        gr.Number(PLAIN.level, label="Level of the music in dB", visible=False),
+        gr.Number(PLAIN.ducking, label="Music lower under speech by dB", visible=False),
     ]
     press.click(
         ScriptEndpoint(studio).script,
         fields,
         [gr.File(label="Sound", visible=False), gr.File(label="Subtitles", visible=False)],
         api_name="script",
-        api_description="Speak a dialogue or a long text; returns its sound and its subtitles.",
+        api_description="Speak a dialogue or a long text, with music under it if there is a file; "
+        "returns its sound and its subtitles.",
         concurrency_limit=None,
     )

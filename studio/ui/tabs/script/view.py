@@ -65,6 +65,12 @@ class Board(TypedDict):
     changed: float  # when the script was changed last, to tell a late answer from a newer one
     heard: dict[str, list[tuple[int, int]]]  # by take: where a line begins in it, and which
     answered: list[str]  # the latest presses that were carried out, as board.js has named them
+    music: bool  # there is some, whose place and fields a change of the script may change
+
+
+def board(number: str, items: list[Item], changed: float = 0.0) -> Board:
+    """One without sound."""
+    return Board(number=number, items=items, changed=changed, heard={}, answered=[], music=False)
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,7 @@ class Row:
     moods: Sequence[str] = ()  # that its text may be put in
     outdated: bool = False  # there is a sound of the same text, made before a change
     held: str = ""  # tags of moods that hold on from the lines before
+    music: Sequence[str] = ()  # names of what begins under it
 
 
 @dataclass(frozen=True)
@@ -149,6 +156,7 @@ def row(row: Row, speakers: Sequence[str]) -> Item:
     heading = f'<h4 class="chapter">{escape(row.chapter)}</h4>' * (row.chapter != "" and not titled)
     text = f"<p>{escape(shown(line)) or both('(silence)')}</p>"
     error = f'<em role="alert">{escape(tell(row.error))}</em>' if row.error else ""
+    text += "".join(f'<small class="music">♪ {escape(name)}</small>' for name in row.music)
     if row.dropped:
         error += f'<em class="note">⚠️ {_left_out(row.dropped)}</em>'
     html = (
