@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine import Library, SpeechEngine, SpeechRequest
 from studio.imports.import_process import Imports
-from studio.imports.project_uploads import MOST_FILE, ProjectUploads
+from studio.imports.projects.project_uploads import MOST_FILE, ProjectUploads
 from studio.scripts.export.export_jobs import ExportJobs
 from studio.scripts.music.script_music import ScriptMusic
 from studio.scripts.rendering.playback import ScriptPlayback

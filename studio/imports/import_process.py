@@ -30,8 +30,8 @@ from studio.imports.archives import DAMAGED
 from studio.imports.cover import MOST_BYTES, is_jpeg
 from studio.imports.formats import check_name
 from studio.imports.music_file import MOST_SAMPLES
-from studio.imports.packed import unpacked_imported, unpacked_script
-from studio.imports.project_reader import project_of
+from studio.imports.projects.packed import unpacked_imported, unpacked_script
+from studio.imports.projects.project_reader import project_of
 from studio.scripts.books import Imported
 from studio.scripts.line_audio import SUFFIX
 from studio.scripts.model import Script, check_speakers

@@ -14,13 +14,13 @@ from pathlib import PurePath
 from typing import IO
 
 from engine import InvalidText
-from studio.imports.blocks import Blocks, passages_of
+from studio.imports.books.blocks import Blocks, passages_of
+from studio.imports.books.docx import read_docx
+from studio.imports.books.epub import read_epub
+from studio.imports.books.pdf import read_pdf
 from studio.imports.cover import as_jpeg
-from studio.imports.docx import read_docx
-from studio.imports.epub import read_epub
 from studio.imports.formats import BOOKS, MAX_BOOK_BYTES, MAX_BYTES, check_name
 from studio.imports.markdown import read_markdown
-from studio.imports.pdf import read_pdf
 from studio.imports.subtitle_files import read_subtitles
 from studio.imports.tables import read_table
 from studio.scripts.books import Book, Imported, LeftOut

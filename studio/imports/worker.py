@@ -55,7 +55,7 @@ def _done(task: dict[str, Any]) -> bytes:
         with Path(task["path"]).open("rb") as file:
             read_music(file, Path(task["music"]))
         return b""
-    from studio.imports.packed import packed_imported, packed_script
+    from studio.imports.projects.packed import packed_imported, packed_script
 
     if "text" in task:
         from studio.scripts.text.passages import SpeechOptions
@@ -66,7 +66,7 @@ def _done(task: dict[str, Any]) -> bytes:
     path = Path(task["path"])
     with path.open("rb") as file:
         if "folder" in task:
-            from studio.imports.project_reader import read_project
+            from studio.imports.projects.project_reader import read_project
 
             return read_project(file, Path(task["folder"]))
         from studio.imports.reader import imported

@@ -4,7 +4,7 @@
     sounds/<key>.flac
     cover.jpg
 
-studio/imports/project_reader.py reads it, since a file may come from a stranger.
+studio/imports/projects/project_reader.py reads it, since a file may come from a stranger.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.studio.imports import book_makers as makers
+from tests.studio.imports.books import book_makers as makers
 
 MARKUP = (
     *("<p>x</p>", "<p>", "<", "<!--", "</", "&", "&amp", "&#9", "<a ", "<a b='", "a=a ", "<?"),

@@ -10,7 +10,7 @@ from engine import InvalidText
 from studio.imports import archives
 from studio.scripts import Script
 from tests.hostile.bounds import Worst
-from tests.studio.imports import book_makers as makers
+from tests.studio.imports.books import book_makers as makers
 from tests.support.script_makers import script_of_file
 
 ENTITIES = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 9 if n else "ha"}">' for n in range(12))

@@ -10,7 +10,7 @@ import pytest
 
 from engine import InvalidText
 from studio.imports.archives import open_archive
-from studio.imports.project_reader import check_json
+from studio.imports.projects.json_bounds import check_json
 from tests.hostile.files import BOOK_TAILS, DOCUMENT_TAILS, MARKUP, document, page
 from tests.hostile.growth import Work, check_linear
 from tests.support.script_makers import script_of_file

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from studio.imports.project_uploads import MOST_FILE
+from studio.imports.projects.project_uploads import MOST_FILE
 
 UPLOAD_BYTES: Final = 101 << 20  # a file of the largest size and its form
 EVENT_BYTES: Final = 8 << 20  # the values of a tab: the longest script is 2,000,000 characters

@@ -17,7 +17,7 @@ from engine import InvalidText, RequestError
 from studio.imports import import_process
 from studio.imports.import_process import Imports, close_imports
 from studio.scripts.text.typed import script_of_text
-from tests.studio.imports import book_makers as makers
+from tests.studio.imports.books import book_makers as makers
 from tests.support.serving import wait_until
 
 STUCK = "import time; time.sleep(600)"

@@ -18,7 +18,7 @@ import gradio as gr
 from engine import InvalidText, Message, RequestError, TimbreError
 from studio.context import Studio
 from studio.imports.formats import SUFFIXES
-from studio.imports.project_uploads import GONE
+from studio.imports.projects.project_uploads import GONE
 from studio.scripts import Delivery, text_of
 from studio.scripts.open_script import OpenScript
 from studio.scripts.rendering.playback import Payloads

@@ -15,7 +15,7 @@ import gradio as gr
 from engine import SOUND_FORMATS
 from studio.context import Studio
 from studio.imports.formats import SUFFIXES
-from studio.imports.project_uploads import (
+from studio.imports.projects.project_uploads import (
     BROKEN,
     BUSY,
     LENGTHLESS,

@@ -11,7 +11,7 @@ from PIL import Image
 from studio.imports.cover import is_jpeg
 from studio.scripts.export.script_files import ExportOptions, export, save_project
 from studio.ui.tabs.script.handlers import ScriptTab
-from tests.studio.imports.test_real_books import book, toc
+from tests.studio.imports.books.test_real_books import book, toc
 from tests.support.script_tab_makers import act, html, page, spoken
 from tests.support.tab_makers import make_studio
 

@@ -18,7 +18,7 @@ from studio.context import open_studio
 from studio.scripts.export import export_jobs
 from studio.scripts.export.script_files import export
 from studio.ui.page import mount_page
-from tests.studio.imports.book_makers import epub
+from tests.studio.imports.books.book_makers import epub
 from tests.support.browser import PATIENCE, OpenPage, Server, expect, open_tab
 
 BOOK = epub(

@@ -14,7 +14,7 @@ from pypdf import PdfWriter
 
 from studio.imports import reader
 from studio.scripts.books import Imported, take_in
-from tests.studio.imports.book_makers import WORD, docx, epub, paragraph, pdf
+from tests.studio.imports.books.book_makers import WORD, docx, epub, paragraph, pdf
 
 STORM = "<p>It rained for a week, and nobody came to the door.</p>"
 

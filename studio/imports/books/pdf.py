@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from engine import InvalidText
 from studio.imports.archives import DAMAGED, TOO_LARGE
-from studio.imports.blocks import Block, Blocks, kind_of_title, without_titled_parts
+from studio.imports.books.blocks import Block, Blocks, kind_of_title, without_titled_parts
 from studio.scripts.books import Book
 from studio.scripts.text.passages import MAX_CHAPTERS, MAX_CHARACTERS
 from studio.scripts.titles import plain

@@ -1,9 +1,8 @@
 """Reads a project from a file (studio/scripts/project_files.py) that a stranger may have made.
 
 What is counted, is counted before it is validated; names are taken only where they are keys; audio
-is checked before it is kept. JSON is bounded in one pass over its bytes before anything is built of
-it: how deep, how many values, how long a number. Writes sounds into a folder and returns the
-project, packed.
+is checked before it is kept, and JSON is bounded before anything is built of it (json_bounds.py).
+Writes sounds into a folder and returns the project, packed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from pydantic import ValidationError
 from engine import SAMPLE_RATE, InvalidText
 from studio.imports.archives import DAMAGED, TOO_LARGE, Archive, open_archive
 from studio.imports.cover import MOST_BYTES, as_jpeg
-from studio.imports.packed import packed_project, unpacked_project
+from studio.imports.projects.json_bounds import check_json
+from studio.imports.projects.packed import packed_project, unpacked_project
 from studio.scripts.line_audio import SUFFIX
 from studio.scripts.line_takes import MOST_IN_PROJECT, MOST_TAKES
 from studio.scripts.model import MAX_LINES, check_speakers
@@ -38,12 +38,8 @@ MOST_JSON = 32 << 20  # bytes; the longest script in Chinese, with all its takes
 MOST_VALUES = 18 * MAX_LINES + 6 * MOST_IN_PROJECT + 8 * MAX_LINES
 MOST_UNPACKED = 8  # times the size of the file: audio is compressed already
 LONGEST_WORD = 400  # characters of a voice's key, a language, a model
-DEEPEST = 16  # of JSON
-LONGEST_NUMBER = 400  # bytes between two marks, with white space
 NO_PROJECT = "This .zip file holds no script of this studio."
 _UNCLEAN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_MARK = re.compile(rb'[\[\]{},:"]')
-_CHANGES = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 _SOUND = re.compile(rf"sounds/([^/]+){re.escape(SUFFIX)}")
 
 
@@ -144,37 +140,3 @@ def _flac(data: bytes) -> bytes:
     if own != ("FLAC", SAMPLE_RATE, 1) or not 0 < info.frames <= LONGEST_SOUND:
         raise InvalidText(DAMAGED)
     return data
-
-
-def check_json(data: bytes, most_values: int) -> None:
-    """Raises InvalidText where it is deeper, or has more values, than a project can have."""
-    depth = values = at = 0
-    while found := _MARK.search(data, at):
-        mark = found[0]
-        if found.start() - at > LONGEST_NUMBER:
-            raise InvalidText(DAMAGED)
-        at = found.end()
-        if mark == b'"':
-            at = _string_end(data, at)
-            continue
-        depth += _CHANGES.get(mark, 0)
-        values += mark != b":"
-        if not 0 <= depth <= DEEPEST:
-            raise InvalidText(DAMAGED)
-        if values > most_values:
-            raise InvalidText(TOO_LARGE)
-    if len(data) - at > LONGEST_NUMBER:
-        raise InvalidText(DAMAGED)
-
-
-def _string_end(data: bytes, start: int) -> int:
-    """The place behind a string's closing quote, which no odd number of backslashes precedes."""
-    at = start
-    while (end := data.find(b'"', at)) >= 0:
-        slashes = end
-        while slashes > at and data[slashes - 1] == 0x5C:
-            slashes -= 1
-        if (end - slashes) % 2 == 0:
-            return end + 1
-        at = end + 1
-    raise InvalidText(DAMAGED)

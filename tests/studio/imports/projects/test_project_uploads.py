@@ -12,8 +12,8 @@ from fastapi import FastAPI, HTTPException
 from fastapi.testclient import TestClient
 
 from engine import RequestError
-from studio.imports import project_uploads
-from studio.imports.project_uploads import PATH, WAITING, ProjectUploads
+from studio.imports.projects import project_uploads
+from studio.imports.projects.project_uploads import PATH, WAITING, ProjectUploads
 
 FILE = bytes(range(256)) * 20_000
 

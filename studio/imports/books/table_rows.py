@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from studio.imports.blocks import Block
+from studio.imports.books.blocks import Block
 
 DEEPEST = 6  # rows within rows
 _ROW_END = re.compile(r"[.!?…:;,。！？：；]['\"”’」』）)]*$")

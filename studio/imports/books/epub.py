@@ -17,8 +17,8 @@ from urllib.parse import unquote
 
 from engine import InvalidText
 from studio.imports.archives import DAMAGED, Archive, open_archive
-from studio.imports.blocks import Block, Blocks, kind_of_title
-from studio.imports.epub_page import Page
+from studio.imports.books.blocks import Block, Blocks, kind_of_title
+from studio.imports.books.epub_page import Page
 from studio.imports.markup import Tag, parse
 from studio.scripts.books import LONGEST, Book
 

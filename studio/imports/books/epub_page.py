@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from studio.imports.blocks import Block, Blocks
+from studio.imports.books.blocks import Block, Blocks
+from studio.imports.books.table_rows import TableRows
 from studio.imports.markup import Tag
-from studio.imports.table_rows import TableRows
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _PARAGRAPHS = (

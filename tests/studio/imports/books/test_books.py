@@ -6,7 +6,7 @@ import pytest
 
 from engine import InvalidText
 from studio.scripts import Script
-from tests.studio.imports.book_makers import docx, epub, paragraph, pdf, zipped
+from tests.studio.imports.books.book_makers import docx, epub, paragraph, pdf, zipped
 from tests.support.script_makers import script_of_file
 
 NCX = (

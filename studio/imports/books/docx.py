@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import IO
 
 from studio.imports.archives import Archive, open_archive
-from studio.imports.blocks import Block, Blocks, without_titled_parts
+from studio.imports.books.blocks import Block, Blocks, without_titled_parts
+from studio.imports.books.table_rows import TableRows
 from studio.imports.markup import Tag, parse
-from studio.imports.table_rows import TableRows
 from studio.scripts.books import LONGEST, Book
 
 MOST_ENTRIES = 5_000

@@ -14,12 +14,12 @@ import pytest
 import soundfile
 
 from engine import SAMPLE_RATE, InvalidText
-from studio.imports import project_reader as reader
-from studio.imports.project_reader import check_json
+from studio.imports.projects import project_reader as reader
+from studio.imports.projects.json_bounds import check_json
 from studio.scripts import Casting, Project, Projects, script_of_text
 from studio.scripts.line_takes import LineTake
 from studio.scripts.project_files import export_project
-from tests.studio.imports.book_makers import zipped
+from tests.studio.imports.books.book_makers import zipped
 from tests.support.script_makers import TEXT, jobs_of
 
 TAKE = "0" * 32

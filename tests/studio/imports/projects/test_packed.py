@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine import InvalidText
-from studio.imports.packed import (
+from studio.imports.projects.packed import (
     packed_project,
     packed_script,
     unpacked_project,

@@ -1,0 +1,1 @@
+"""Books and documents (EPUB, Word, PDF) as rows of headings and paragraphs."""
