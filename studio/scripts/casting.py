@@ -11,11 +11,13 @@ from typing import Final
 
 from pydantic import Field
 
-from engine import InvalidSetting, Message, UnknownVoice, Voice
-from studio.scripts.model import Record, Script
+from engine import Design, InvalidSetting, Message, Preset, TimbreError, UnknownVoice, Voice
+from studio.scripts.model import LONGEST_VOICE, Line, Record, Script
 from studio.scripts.speaker_sex import Sex, speaker_sexes
+from studio.voices.voice_catalog import BLEND_MARKS
 
 Resolve = Callable[[str], Voice]  # raises UnknownVoice
+MISSING: Final = Design("")  # stands for a deleted voice; never submitted
 _OTHER: Final[Mapping[Sex, Sex]] = {"female": "male", "male": "female"}
 _SEX = re.compile(r"\b(?:woman|girl|female|(man|boy|male))\b", re.IGNORECASE)
 
@@ -23,7 +25,7 @@ _SEX = re.compile(r"\b(?:woman|girl|female|(man|boy|male))\b", re.IGNORECASE)
 class Casting(Record):
     """Voices by speaker; all others have the default voice."""
 
-    default: str = Field(max_length=200)
+    default: str = Field(max_length=LONGEST_VOICE)
     voices: Mapping[str, str] = Field(default_factory=dict)
     digests: Mapping[str, str] = Field(default_factory=dict)  # of the voices as they were, by key
 
@@ -35,6 +37,10 @@ class Casting(Record):
         """The voices of many speakers, by speaker."""
         named = {name.casefold(): voice for name, voice in self.voices.items() if voice}
         return {who: named.get(who.casefold(), self.default) for who in speakers}
+
+    def heard_in(self, line: Line) -> str:
+        """The voice of a line's sound: of a locked one, the voice that it was made with."""
+        return (line.locked and line.voice) or self.voice_of(line.speaker)
 
     def with_voice(self, speaker: str, voice: str) -> Casting:
         others = {k: v for k, v in self.voices.items() if k.casefold() != speaker.casefold()}
@@ -61,6 +67,25 @@ def resolve_cast(speakers: Iterable[str], casting: Casting, resolve: Resolve) ->
             "Choose another voice for {missing}", missing=Message.listed(missing, between=" ")
         )
     return voices
+
+
+def found_voice(key: str, resolve: Resolve) -> Voice:
+    """The voice of a key. A preset is known by name while its model is not loaded."""
+    try:
+        return resolve(key)
+    except TimbreError:
+        saved = key.startswith("#") or any(mark in key for mark in BLEND_MARKS)
+        return MISSING if saved else Preset(key)
+
+
+def found_cast(
+    casting: Casting, speakers: Iterable[str], resolve: Resolve
+) -> tuple[dict[str, Voice], dict[str, str]]:
+    """The voice of each speaker, and the digests of those that are gone."""
+    cast = casting.voices_of(speakers)
+    voices = {who: found_voice(key, resolve) for who, key in cast.items()}
+    gone = [who for who, voice in voices.items() if voice is MISSING]
+    return voices, {who: casting.digests.get(cast[who], "") for who in gone}
 
 
 def suggest(

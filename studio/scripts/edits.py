@@ -63,15 +63,15 @@ def redo(script: Script, number: int, seed: int | None) -> Script:
     return _change(script, number, seed=seed)
 
 
-def lock(script: Script, number: int, key: str) -> Script:
-    """Lock a line to the audio with this key."""
+def lock(script: Script, number: int, key: str, voice: str = "") -> Script:
+    """Lock a line to the audio with this key, which was spoken by this voice."""
     if not key:
         raise InvalidText("Speak this line first, then lock the take you like.")
-    return _replace(script, number, script.line(number).having(kept=key))
+    return _replace(script, number, script.line(number).having(kept=key, voice=voice))
 
 
 def unlock(script: Script, number: int) -> Script:
-    return _replace(script, number, script.line(number).having(kept=""))
+    return _replace(script, number, script.line(number).having(kept="", voice=""))
 
 
 def insert(script: Script, after: int | None, passage: Passage, manner: SpeechOptions) -> Script:
@@ -129,7 +129,8 @@ def _heir(line: Line, before: Line | None, number: int) -> Line:
         return line.model_copy(update={"id": number})
     update = {"id": before.id, "seed": before.seed}
     same = line.text == before.text and line.speaker == before.speaker
-    return line.model_copy(update={**update, "kept": before.kept if same else ""})
+    held = {"kept": before.kept, "voice": before.voice} if same else {}
+    return line.model_copy(update={**update, **held})
 
 
 def _match_equal(old: Sequence[Line], new: Sequence[Line]) -> list[int | None]:

@@ -11,7 +11,8 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from studio.scripts.model import MAX_ID, MAX_SEED, Key, Line, Record, Script
+from studio.scripts.casting import Casting
+from studio.scripts.model import LONGEST_VOICE, MAX_ID, MAX_SEED, Key, Line, Record, Script
 
 MOST_TAKES = 8  # of a line
 MOST_IN_PROJECT = 20_000
@@ -19,19 +20,21 @@ MOST_SHOWN = 160  # characters of the text that a take remembers
 
 
 class LineTake(Record):
-    """Audio that a line had, with the seed and the beginning of the text it was made from."""
+    """Audio that a line had, with seed, voice and the beginning of the text it was made from."""
 
     key: Key
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
     text: str = Field("", max_length=MOST_SHOWN)
+    voice: str = Field("", max_length=LONGEST_VOICE)  # empty: not known
 
 
 LineId: TypeAlias = Annotated[int, Field(ge=0, le=MAX_ID)]
 LineTakes: TypeAlias = Mapping[LineId, tuple[LineTake, ...]]  # by line id, in order of appearance
 
 
-def take_of(line: Line, key: str) -> LineTake:
-    return LineTake(key=key, seed=line.seed, text=line.text[:MOST_SHOWN])
+def take_of(line: Line, key: str, casting: Casting) -> LineTake:
+    voice = casting.heard_in(line)
+    return LineTake(key=key, seed=line.seed, text=line.text[:MOST_SHOWN], voice=voice)
 
 
 def with_takes(takes: LineTakes, added: Iterable[tuple[int, LineTake]]) -> LineTakes:

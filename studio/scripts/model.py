@@ -23,6 +23,7 @@ MAX_SPEAKERS = 1_000
 MAX_ID = 2**31  # of lines, chapters and paragraphs; ids are counted up from 0
 LONGEST_NAME = 60  # of a speaker
 LONGEST_DIRECTION = 200
+LONGEST_VOICE = 200  # characters of a voice's key
 
 
 class Record(BaseModel):
@@ -51,6 +52,7 @@ class Line(Record):
     pause: float | None = Field(None, ge=0, le=MAX_PAUSE)  # seconds after it; None: by Pauses
     seed: int | None = Field(None, ge=0, le=MAX_SEED)  # None: the script's
     kept: Key = ""  # of a locked line: the key of its audio
+    voice: str = Field("", max_length=LONGEST_VOICE)  # of a locked line: who spoke that
 
     @property
     def locked(self) -> bool:

@@ -60,5 +60,5 @@ class OpenScript:
         job = job or self.job(line.id)
         now = spoken_key(job, self.sounds)
         if now and all(each.key not in (now, job.key) for each in own):
-            own.append(take_of(line, now))
+            own.append(take_of(line, now, self.project.casting))
         return [each for each in own if each.key in self.sounds]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
 
-from engine import Design, InvalidText, Message, Preset, RequestError, TimbreError, Voice
+from engine import InvalidText, Message, Preset, RequestError, Voice
 from studio.scripts import (
     Casting,
     Delivery,
@@ -28,6 +28,7 @@ from studio.scripts import (
     suggest,
 )
 from studio.scripts.books import LANGUAGES, Imported, take_in
+from studio.scripts.casting import MISSING, found_cast, found_voice
 from studio.scripts.edits import lock, redo, revise, unlock
 from studio.scripts.history import History
 from studio.scripts.line_takes import changed_lines, take_of, with_takes
@@ -38,13 +39,12 @@ from studio.scripts.text.passages import PLAIN, SpeechOptions
 from studio.scripts.titles import free_title, listed_title, plain, title_of
 from studio.scripts.tracks import spoken_key
 from studio.takes.take_store import DAY
-from studio.voices.voice_catalog import BLEND_MARKS, Choice, Choices
+from studio.voices.voice_catalog import Choice, Choices
 from studio.voices.voice_digest import voice_digest
 
 TRASH = 30 * DAY  # seconds that a deleted script can be brought back, at least
 PROJECT_SUFFIX = ".zip"
 REMEMBERED = 200  # scripts whose plans are in memory
-_MISSING_VOICE = Design("")  # stands for a deleted voice; never submitted
 
 
 class Reader(Protocol):
@@ -175,10 +175,17 @@ class ScriptStore:
         name = Message("the voice of {who}", who=who or Message("the narrator"))
         return self.change(number, recast, name)
 
-    def edit(self, number: str, work: Callable[[Script], Script], name: Message) -> OpenScript:
-        """Change the lines; earlier takes of changed lines are kept."""
+    def edit(
+        self,
+        number: str,
+        work: Callable[[Script], Script],
+        name: Message,
+        check: Callable[[Project], object] = lambda own: None,
+    ) -> OpenScript:
+        """Change the lines; earlier takes of changed lines are kept. `check` may refuse it."""
 
         def edited(own: Project) -> Project:
+            check(own)
             return self._keeping_takes(number, own, self._with_script(own, work(own.script)))
 
         return self.change(number, edited, name)
@@ -199,7 +206,8 @@ class ScriptStore:
             job = self._opened(number, opened.project.having(script=seeded), False).job(line)
             if key in (job.key, job.natural):
                 return self.edit(number, lambda script: redo(script, line, take.seed), name)
-        return self.edit(number, lambda script: lock(script, line, key), name)
+        voice = take.voice or opened.project.casting.heard_in(own)
+        return self.edit(number, lambda script: lock(script, line, key, voice), name)
 
     def undo(self, number: str) -> OpenScript:
         """Restore everything but the title, the takes and what is known of voices."""
@@ -308,8 +316,13 @@ class ScriptStore:
         return self.open(number)
 
     def job_with(self, number: str, line: int, seed: int) -> Job:
-        """The job of a line, locked or not, with another seed; nothing is saved."""
+        """The job of a line with another seed, in the voice of the sound that it has; nothing is
+        saved. Raises UnknownVoice."""
         own = self._load(number)
+        spoken = own.script.line(line)
+        voice = own.casting.heard_in(spoken)
+        self.resolve(voice)
+        own = own.having(casting=own.casting.with_voice(spoken.speaker, voice))
         script = redo(unlock(own.script, line), line, seed)
         return self._opened(number, own.having(script=script), False).job(line)
 
@@ -337,7 +350,7 @@ class ScriptStore:
 
     def _keys(self, project: Project) -> set[str]:
         """Keys of the audio of all lines, whichever models are loaded, and of the music."""
-        voices, digests = self._voices(project)
+        voices, digests = found_cast(project.casting, project.script.speakers, self.resolve)
         able: tuple[Collection[str], ...] = (project.script.speakers, ())
         moods = self.choices().moods.words()
         jobs = (
@@ -370,8 +383,8 @@ class ScriptStore:
         """Save digests of the voices, so that their audio is found after they are deleted."""
         casting = project.casting
         held = {*casting.voices_of(project.script.speakers).values()}
-        found = {key: self._found(key) for key in held}
-        there = {key: voice for key, voice in found.items() if voice is not _MISSING_VOICE}
+        found = {key: found_voice(key, self.resolve) for key in held}
+        there = {key: voice for key, voice in found.items() if voice is not MISSING}
         own = {key: voice_digest(voice) for key, voice in there.items()}
         if own.items() <= casting.digests.items():
             return
@@ -403,13 +416,17 @@ class ScriptStore:
         sounds = self._projects.sounds(number)
         keys = [(place, spoken_key(jobs[place], sounds)) for place in changed]
         lines = before.script.lines
-        had = [(lines[place].id, take_of(lines[place], key)) for place, key in keys if key]
+        had = [
+            (lines[place].id, take_of(lines[place], key, before.casting))
+            for place, key in keys
+            if key
+        ]
         return after.having(takes=with_takes(after.takes, had)) if had else after
 
     def _opened(
         self, number: str, project: Project, remember: bool = True, changed: bool = False
     ) -> OpenScript:
-        voices, digests = self._voices(project)
+        voices, digests = found_cast(project.casting, project.script.speakers, self.resolve)
         refusal = self.choices().refusal
         able = frozenset(
             who
@@ -430,22 +447,6 @@ class ScriptStore:
     def _of(self, number: str, project: Project, planned: _Plan) -> OpenScript:
         sounds, cover = self._projects.sounds(number), self._projects.cover(number)
         return OpenScript(number, project, planned.jobs, sounds, planned.able, cover, planned.moods)
-
-    def _voices(self, project: Project) -> tuple[dict[str, Voice], dict[str, str]]:
-        """The voice of each speaker, and the digests of those that are gone."""
-        digests = project.casting.digests
-        cast = project.casting.voices_of(project.script.speakers)
-        voices = {who: self._found(key) for who, key in cast.items()}
-        gone = [who for who, voice in voices.items() if voice is _MISSING_VOICE]
-        return voices, {who: digests.get(cast[who], "") for who in gone}
-
-    def _found(self, key: str) -> Voice:
-        """The voice of a key. A preset is known by name while its model is not loaded."""
-        try:
-            return self.resolve(key)
-        except TimbreError:
-            saved = key.startswith("#") or any(mark in key for mark in BLEND_MARKS)
-            return _MISSING_VOICE if saved else Preset(key)
 
     def _first_cast(self, script: Script, default: str) -> Casting:
         notes = {own.key: own.note for own in self.choices().list()}

@@ -8,8 +8,8 @@ import asyncio
 import hashlib
 
 from engine import InvalidText, Message, RequestError
+from studio.scripts import Project
 from studio.scripts.edits import lock
-from studio.scripts.model import Script
 from studio.scripts.rendering.batch_synthesis import BatchSynthesis, Speaker
 from studio.scripts.store import ScriptStore
 from studio.scripts.words.word_splice import Spliced, splice
@@ -21,11 +21,12 @@ async def redo_words(
 ) -> Spliced:
     """Lock the line to its sound with the words at these characters of its text made anew; what
     it had before stays as a take. Raises TimbreError."""
-    opened = await asyncio.to_thread(store.ready, number, line)
+    opened = await asyncio.to_thread(store.look, number)
     before, sounds = opened.take(line), opened.sounds
     if not before or sounds is None:
         raise InvalidText("Speak this line first, then regenerate some of its words.")
     spoken = opened.script.line(line)
+    voice = opened.project.casting.heard_in(spoken)
     job = await asyncio.to_thread(store.job_with, number, line, random_seed())
     async with BatchSynthesis(speaker, [job], sounds, listening=False) as batch:
         await batch.wait()
@@ -40,12 +41,12 @@ async def redo_words(
         place = store.look(number).script.place(line) + 1
         name = Message("the words of line {place}", place=place)
 
-        def locked(script: Script) -> Script:
-            if script.line(line) != spoken:
+        def check(now: Project) -> None:
+            same = now.script.line(line) == spoken and now.casting.heard_in(spoken) == voice
+            if not same:
                 raise InvalidText("This line was changed meanwhile. Regenerate its words again.")
-            return lock(script, line, key)
 
-        store.edit(number, locked, name)
+        store.edit(number, lambda script: lock(script, line, key, voice), name, check)
         return spliced
 
     return await asyncio.to_thread(exchanged)

@@ -79,7 +79,12 @@ class ScriptActions:
         reading = opened.project.delivery.manner
         text, who = str(press.get("text") or ""), str(press.get("who") or "")
         works: dict[str, Callable[[Script], Script]] = {
-            "lock": lambda script: edits.lock(script, line, opened.take(line)),
+            "lock": lambda script: edits.lock(
+                script,
+                line,
+                opened.take(line),
+                opened.project.casting.heard_in(script.line(line)),
+            ),
             "unlock": lambda script: edits.unlock(script, line),
             "remove": lambda script: _without(script, line),
             "add": lambda script: edits.insert(

@@ -123,3 +123,49 @@ def test_words_of_a_line_that_is_edited_meanwhile_lock_nothing(tab, number, monk
     line = tab.store.open(number).script.line(1)
     assert (line.text, line.kept) == ("Completely other words.", "")
     assert payloads
+
+
+def test_words_of_a_line_whose_voice_is_changed_meanwhile_lock_nothing(tab, number, monkeypatch):
+    """Before: one sound had two voices."""
+    spoken(tab, number, aloud=False)
+    prepared = tab.store.job_with
+
+    def meanwhile(*asked):
+        job = prepared(*asked)
+        act(tab, number, do="cast", who="Anna", value="dylan")
+        return job
+
+    monkeypatch.setattr(tab.store, "job_with", meanwhile)
+    payloads = told(tab.play(number, event(do="words", line=1, at=6, to=10)))
+    assert "meanwhile" in str(payloads)
+    assert tab.store.open(number).script.line(1).kept == ""
+
+
+@pytest.mark.parametrize("way", ["lock", "words", "take"])
+def test_words_of_a_locked_line_are_made_anew_in_the_voice_that_spoke_it(tab, number, way):
+    """Whoever its speaker is cast with since."""
+    spoken(tab, number, aloud=False)
+    first = tab.store.open(number).project.casting.voice_of("Anna")
+    if way == "lock":
+        act(tab, number, do="lock", line=1)
+        act(tab, number, do="cast", who="Anna", value="dylan")
+    elif way == "words":
+        told(tab.play(number, event(do="words", line=1, at=6, to=10)))
+        act(tab, number, do="cast", who="Anna", value="dylan")
+    else:
+        key = tab.store.open(number).take(1)
+        act(tab, number, do="cast", who="Anna", value="dylan")
+        act(tab, number, do="pick", line=1, take=key)
+    line = tab.store.open(number).script.line(1)
+    assert (line.locked, line.voice) == (True, first)
+    job = tab.store.job_with(number, 1, 7)
+    assert job.request.voice == tab.store.resolve(first)
+    told(tab.play(number, event(do="words", line=1, at=6, to=10)))
+    again = tab.store.open(number).script.line(1)
+    assert again.kept != line.kept
+    assert again.voice == first
+    act(tab, number, do="unlock", line=1)
+    now = tab.store.open(number)
+    assert now.job(1).request.voice == tab.store.resolve("dylan")
+    by = {take.key: take.voice for take in now.takes(now.script.line(1))}
+    assert by[line.kept] == by[again.kept] == first
