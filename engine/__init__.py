@@ -27,9 +27,9 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         open_sound,
         save_sound,
     )
-    from engine.audio.av_decoder import Undecodable, container_blocks, container_of
     from engine.audio.reference_audio import Recording, load_reference_audio
     from engine.audio.sound_formats import SOUND_FORMATS
+    from engine.audio.sound_reader import sound_blocks, unreadable
     from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
     from engine.engine import Engine
     from engine.errors import (
@@ -197,7 +197,6 @@ __all__ = [
     "TextPiece",
     "TimbreError",
     "TooMany",
-    "Undecodable",
     "UnknownLanguage",
     "UnknownVoice",
     "Vector",
@@ -209,8 +208,6 @@ __all__ = [
     "check_strength",
     "check_target",
     "checked",
-    "container_blocks",
-    "container_of",
     "cut_text",
     "describe",
     "duration",
@@ -241,6 +238,7 @@ __all__ = [
     "recorded_moods",
     "said_text",
     "save_sound",
+    "sound_blocks",
     "speaker_names",
     "speaker_space",
     "speaking_seconds",
@@ -248,6 +246,7 @@ __all__ = [
     "spoken_form",
     "spoken_size",
     "unknown_tags",
+    "unreadable",
     "without_mood_tags",
     "without_tags",
     "write_atomic",

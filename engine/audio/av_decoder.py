@@ -6,10 +6,8 @@ and decoding time, and on samples where whoever takes the frames stops.
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing
 from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
@@ -39,27 +37,6 @@ def container_of(data: bytes) -> str:
     if data[4:8] == b"ftyp":
         return "mp4"
     return "matroska" if data[:4] == b"\x1a\x45\xdf\xa3" else ""
-
-
-def decode(
-    data: bytes, seconds: float, check: Callable[[int, int], None]
-) -> tuple[NDArray[np.float32], int, int]:
-    """Mono samples, up to `seconds` and a little more, their rate, and the channels of the file.
-
-    `check` gets rate and channels before anything is decoded, since they bound the work.
-    """
-    parts: list[NDArray[np.float32]] = []
-    rate, channels, samples = 0, 0, 0
-    with closing(container_blocks(io.BytesIO(data), container_of(data), check)) as blocks:
-        for block in blocks:
-            parts.append(block.mono)
-            rate, channels = block.rate, block.channels
-            samples += len(block.mono)
-            if samples > seconds * rate:
-                break
-    if not parts:
-        raise Undecodable("there is no sound in it")
-    return np.concatenate(parts), rate, channels
 
 
 def container_blocks(

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.audio import av_decoder
 from engine.audio.recording_quality import CLIPPED, Quality, quality_of
+from engine.audio.sound_reader import check_shape, read_sound
 from engine.errors import InvalidAudio
 from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
@@ -25,13 +25,8 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | tuple[NDArray[Any], int]"
 
 SHORTEST, LONGEST = 1.0, 60.0  # seconds
 MAX_BYTES = 100 << 20  # a minute of 192 kHz, stereo, 32 bits takes 92 MB
-MAX_CHANNELS = 8
-RATES = (8_000, 192_000)
-FORMATS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
 LEVEL = 0.1  # RMS of the audible parts after levelling: -20 dBFS
-_READABLE = Message("Use a WAV, FLAC, OGG, MP3, M4A or WebM file.")
 _WHOLE = Message("The recording")
-_BLOCK = 1 << 16  # frames read at once
 _WINDOW = SAMPLE_RATE // 100  # 10 ms
 _FLOOR = 1e-3  # -60 dBFS is silence
 _QUIET = 1e-2  # 40 dB below the loudest window is a pause
@@ -39,7 +34,6 @@ _MARGIN = 10  # windows kept before and after the audible part
 _PEAK, _MAX_GAIN = 0.97, 30.0
 _CLIPPED = 0.9999  # of the loudest sample
 _CLIPPED_REFUSED = 0.1  # share of all samples
-_RIFF_SLACK = 64  # bytes by which headers of common encoders are wrong
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,62 +110,13 @@ def _check_size(size: int) -> None:
 
 
 def _decode(data: bytes) -> _Raw:
-    """The format is read from the content, never from the file's name."""
-    import soundfile
-
-    if av_decoder.container_of(data):
-        return _decode_container(data)
-    _check_riff(data)
-    try:
-        with soundfile.SoundFile(io.BytesIO(data)) as file:
-            if file.format not in FORMATS:
-                raise InvalidAudio(
-                    "{format} files are not read. {advice}",
-                    format=file.format,
-                    advice=_READABLE,
-                )
-            _check_shape(file.samplerate, file.channels, _promised(file))
-            return _Raw(_read_blocks(file), file.samplerate, file.channels)
-    except (soundfile.SoundFileError, RuntimeError, ValueError) as error:
-        raise InvalidAudio(
-            "Can't read this file: it is no sound, or it is damaged. {advice}", advice=_READABLE
-        ) from error
-
-
-def _decode_container(data: bytes) -> _Raw:
-    try:
-        mono, rate, channels = av_decoder.decode(data, LONGEST, _check_shape)
-    except av_decoder.Undecodable as error:
-        raise InvalidAudio(
-            "Can't read this file: it is no sound, or it is damaged. {advice}", advice=_READABLE
-        ) from error
+    mono, rate, channels = read_sound(io.BytesIO(data), LONGEST, _check_shape)
     _check_shape(rate, channels, len(mono))
     return _Raw(mono, rate, channels)
 
 
-def _check_riff(data: bytes) -> None:
-    """The decoder accepts a truncated WAV; its header has the true length."""
-    size = int.from_bytes(data[4:8], "little")
-    unknown = size in (0, 0xFFFFFFFF)  # written to a pipe
-    if data[:4] == b"RIFF" and not unknown and size + 8 > len(data) + _RIFF_SLACK:
-        raise InvalidAudio("The recording is cut short. Copy or download the file again.")
-
-
-def _promised(file: Any) -> int | None:
-    """The number of frames in the header; None where it is not given."""
-    unknown = file.frames <= 0 or file.frames >= 1 << 62
-    return None if unknown else int(file.frames)
-
-
 def _check_shape(rate: int, channels: int, frames: int | None = None) -> None:
-    if not RATES[0] <= rate <= RATES[1]:
-        raise InvalidAudio(
-            "The sample rate is {rate} Hz. Export it with 8,000 to 192,000 Hz.", rate=rate
-        )
-    if not 1 <= channels <= MAX_CHANNELS:
-        raise InvalidAudio(
-            "The recording has {channels} channels. Export it in mono or stereo.", channels=channels
-        )
+    check_shape(rate, channels)
     if frames is None:
         return
     if frames > LONGEST * rate:
@@ -192,23 +137,6 @@ def _check_long_enough(seconds: float, what: Message = _WHOLE) -> None:
             seconds=seconds,
             least=SHORTEST,
         )
-
-
-def _read_blocks(file: Any) -> Waveform:
-    """Mono samples, read in blocks and never past the limit, whatever the header says."""
-    limit, count = int(LONGEST * file.samplerate), 0
-    blocks: list[Waveform] = []
-    while count <= limit:
-        block = file.read(_BLOCK, dtype="float32", always_2d=True)
-        if len(block) == 0:
-            break
-        blocks.append(block.mean(axis=1))
-        count += len(block)
-    promised = None if file.format == "MP3" else _promised(file)  # an MP3's header is an estimate
-    if count < (promised or 0):
-        raise InvalidAudio("The recording is cut short. Copy or download the file again.")
-    _check_shape(file.samplerate, file.channels, count)
-    return np.concatenate(blocks)
 
 
 def _from_array(samples: NDArray[Any], rate: int) -> _Raw:

@@ -77,9 +77,9 @@ def _done(task: dict[str, Any]) -> bytes:
 def _refusal(error: Exception) -> dict[str, Any]:
     """What the file's reader has said; anything else is a damaged file, or a fault of ours."""
     with suppress(ImportError):  # where a library is missing, `error` says so
-        from engine import InvalidText
+        from engine import RequestError
 
-        if isinstance(error, InvalidText):
+        if isinstance(error, RequestError):
             return {"refused": error.message.key, "values": dict(error.message.values)}
     place = traceback.extract_tb(error.__traceback__)[-1]
     kind = type(error).__name__

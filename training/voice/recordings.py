@@ -6,7 +6,6 @@ music under the voice, clipping, silence. No torch.
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,15 +13,13 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from engine.audio import av_decoder
+from engine.audio.sound_reader import MAX_CHANNELS, read_sound
 from engine.errors import InvalidAudio
 from engine.types import SAMPLE_RATE, Waveform
 
 LONGEST = 3_600.0  # seconds
 MAX_BYTES = 1 << 30
 RATES = (16_000, 192_000)  # below, the sounds that tell people apart are missing
-MAX_CHANNELS = 8
-FORMATS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
 WINDOW = SAMPLE_RATE // 100  # 10 ms
 TELEPHONE = 3_900.0  # Hz: a recording without anything above was made by one
 LEAST_ABOVE = 3e-6  # of the power
@@ -31,7 +28,6 @@ MOST_CLIPPED = 0.01
 SILENT = 1e-3
 LEVEL = 0.1  # RMS of the audible parts: -20 dBFS, as references are levelled
 PEAK = 0.97
-_BLOCK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,49 +112,27 @@ def _check_bandwidth(name: str, wave: Waveform) -> None:
 
 
 def _decoded(path: Path) -> tuple[Waveform, int]:
-    import soundfile
-
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise InvalidAudio("{name} is larger than a gigabyte. Cut it.", name=path.name)
-        data = path.read_bytes()
+            raise InvalidAudio("It is larger than a gigabyte. Cut it.")
+        with path.open("rb") as file:
+            mono, rate, _ = read_sound(file, LONGEST, _check_shape)
+    except InvalidAudio as error:
+        raise InvalidAudio("{name}: {reason}", name=path.name, reason=error.message) from error
     except OSError as error:
         raise InvalidAudio(
             "{name} cannot be read: {reason}.", name=path.name, reason=error.strerror
         ) from error
+    if len(mono) > LONGEST * rate:
+        raise InvalidAudio("{name} lasts more than an hour. Cut it.", name=path.name)
+    return mono, rate
 
-    def check(rate: int, channels: int) -> None:
-        if not RATES[0] <= rate <= RATES[1] or not 1 <= channels <= MAX_CHANNELS:
-            raise InvalidAudio(
-                "{name} has {rate:,} Hz and {channels} channels. A voice is learned from 16,000 "
-                "to 192,000 Hz in mono or stereo: telephone recordings lack what tells people "
-                "apart.",
-                name=path.name,
-                rate=rate,
-                channels=channels,
-            )
 
-    try:
-        if av_decoder.container_of(data):
-            mono, rate, _ = av_decoder.decode(data, LONGEST, check)
-            return mono, rate
-        with soundfile.SoundFile(io.BytesIO(data)) as file:
-            if file.format not in FORMATS:
-                raise InvalidAudio("{name} is no sound that is read here.", name=path.name)
-            check(file.samplerate, file.channels)
-            return _blocks(file, path.name), int(file.samplerate)
-    except (soundfile.SoundFileError, av_decoder.Undecodable, RuntimeError, ValueError) as error:
+def _check_shape(rate: int, channels: int, frames: int | None) -> None:
+    if not RATES[0] <= rate <= RATES[1] or not 1 <= channels <= MAX_CHANNELS:
         raise InvalidAudio(
-            "{name} is no sound, or it is damaged. Use WAV, FLAC, OGG, MP3, M4A or WebM.",
-            name=path.name,
-        ) from error
-
-
-def _blocks(file: object, name: str) -> Waveform:
-    most, blocks, count = int(LONGEST * file.samplerate), [], 0  # type: ignore[attr-defined]
-    while len(block := file.read(_BLOCK, dtype="float32", always_2d=True)):  # type: ignore[attr-defined]
-        blocks.append(block.mean(axis=1))
-        count += len(block)
-        if count > most:
-            raise InvalidAudio("{name} lasts more than an hour. Cut it.", name=name)
-    return np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
+            "It has {rate:,} Hz and {channels} channels. A voice is learned from 16,000 to 192,000 "
+            "Hz in mono or stereo: telephone recordings lack what tells people apart.",
+            rate=rate,
+            channels=channels,
+        )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from engine import SAMPLE_RATE, InvalidText, Pcm
+from engine import SAMPLE_RATE, InvalidAudio, InvalidText, Pcm
 from studio.imports import music_file
 from studio.imports.import_process import Imports
 from studio.imports.music_file import LONGEST, read_music
@@ -88,7 +88,7 @@ def test_each_format_is_read_as_it_sounds(tmp_path: Path, name: str) -> None:
 def test_a_refusal_says_what_to_do(tmp_path: Path, make: Callable[[], bytes], told: str) -> None:
     path = tmp_path / "music.mp3"
     path.write_bytes(make())
-    with pytest.raises(InvalidText, match=told) as raised:
+    with pytest.raises(InvalidAudio, match=told) as raised:
         read(path)
     assert str(raised.value).endswith(".")
 
@@ -130,7 +130,7 @@ def test_a_large_file_is_refused_before_it_is_read(imports: Imports, tmp_path: P
 def test_an_attack_writes_no_more_than_it_may(name: str, tmp_path: Path) -> None:
     """Read in this process: the bounds hold before those of a process of its own."""
     target = tmp_path / "samples"
-    with suppress(InvalidText):
+    with suppress(InvalidAudio):
         read_music(io.BytesIO(HOSTILE[name]()), target)
     if target.exists():
         assert target.stat().st_size <= 2 * music_file.MOST_SAMPLES
