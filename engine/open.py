@@ -98,6 +98,9 @@ def open_process(
     """The engine of `open_engine` in a process of its own, so that this one needs no torch, unless
     a model is added or replaced. `booted`: a process that was started for it already.
     """
+    # what the first request needs here is imported while that process loads
+    from engine.requests import input_processor  # noqa: F401
+
     named = tuple(map(str, models))
     how: dict[str, Any] = {"device": device, "dtype": dtype, "profile": profile, "weights": weights}
     how |= {"cache": cache, "beside": beside, **changes}

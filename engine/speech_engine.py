@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TypeAlias
+from threading import Lock
+from typing import TYPE_CHECKING, TypeAlias
 
 from typing_extensions import Self
 
@@ -17,17 +18,19 @@ from engine.config import EngineSettings
 from engine.errors import InvalidSetting
 from engine.messages import Message
 from engine.plan import Checkpoint
-from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import Output, OutputQueue
 from engine.requests.registry import Check, RequestRegistry
 from engine.requests.sequence import Sequence, TextPiece
-from engine.requests.streaming_text import StreamingText
 from engine.scheduler.admission import Admission
 from engine.stats import Stats
 from engine.stream import Handles, Postprocess, SpeechStream
 from engine.thresholds import SPARE
 from engine.types import Capabilities, Clone, SpeechRequest, Voice, Waveform
 from engine.voices.routing import Routed, restrict, route_voice
+
+if TYPE_CHECKING:
+    from engine.requests.input_processor import InputProcessor
+    from engine.requests.streaming_text import StreamingText
 
 CLOSED = Message("The engine is closed. Start it again.")
 DRAINING = Message("The engine is shutting down and takes no new requests. Try again in a minute.")
@@ -59,8 +62,19 @@ class SpeechEngine(ABC):
         self.admission_hook: AdmissionHook = admit_all
         self.postprocess: Postprocess | None = None  # of all audio, for example a watermark
         self._checkpoints, self._clock = dict(checkpoints), clock
-        self._input_processor = InputProcessor(self._checkpoints, settings, clock)
+        self._processor: InputProcessor | None = None
+        self._making = Lock()
         self._registry = RequestRegistry()
+
+    @property
+    def _input_processor(self) -> InputProcessor:
+        """Imported when it is needed: not where requests come as sequences."""
+        from engine.requests.input_processor import InputProcessor
+
+        with self._making:
+            if self._processor is None:
+                self._processor = InputProcessor(self._checkpoints, self.settings, self._clock)
+            return self._processor
 
     def resolve(self, voice: Voice, model: str | None = None) -> Routed:
         """The checkpoint for a voice, and the voice with a blend resolved to one vector."""

@@ -46,16 +46,23 @@ class CodecState:
 
     @classmethod
     def allocate(
-        cls, config: CodecConfig, rows: int, device: torch.device | str, dtype: torch.dtype
+        cls,
+        config: CodecConfig,
+        rows: int,
+        device: torch.device | str,
+        dtype: torch.dtype,
+        pasts: int | None = None,
     ) -> CodecState:
+        """`pasts`: the decoder's, where there is one; else it is built without memory to know."""
         block = config.transformer
         assert block.sliding_window is not None
-        with torch.device("meta"):
-            size = conv_cache_size(CodecDecoder(config))
+        if pasts is None:
+            with torch.device("meta"):
+                pasts = CodecDecoder(config).pasts
         keys = (block.sliding_window - 1, block.layers, 2, block.kv_heads, block.head_dim)
         return cls(
             torch.zeros(rows, dtype=torch.long, device=device),
-            torch.zeros(rows, size, dtype=dtype, device=device),
+            torch.zeros(rows, pasts, dtype=dtype, device=device),
             torch.zeros(rows, *keys, dtype=dtype, device=device),
         )
 
@@ -204,6 +211,11 @@ class CodecDecoder(nn.Module):
         step = StreamStep(state, rows, codes.shape[-1])
         self._features(self.quantizer(codes), step.positions, step.ring, step.cache)
         step.commit()
+
+    @property
+    def pasts(self) -> int:
+        """Numbers that the convolutions of one stream keep."""
+        return conv_cache_size(self)
 
     @cached_property
     def receptive_frames(self) -> int:

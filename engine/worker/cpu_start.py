@@ -16,19 +16,28 @@ from typing import NamedTuple
 import torch
 
 from engine.checkpoints.files import CODEC_FOLDER
+from engine.model.codec import CodecDecoder
 from engine.model.talker import Talker
+from engine.types import FRAME_SECONDS
 from engine.worker import first_start
 from engine.worker.codec.codec_graphs import CpuStep, takes_half
 from engine.worker.loading.model_loader import (
-    empty_codec,
     empty_talker,
+    layer_bits,
     load_packed_talker,
+    transpose,
 )
 from engine.worker.loading.packed_file import form_of
-from engine.worker.loading.packed_talker import packed_arrays, packed_forms
+from engine.worker.loading.packed_talker import (
+    fits_bfloat16,
+    loaded_bytes,
+    packed_arrays,
+    packed_forms,
+)
 from engine.worker.loading.start_cache import StartCache
 from engine.worker.loading.weight_loader import weight_files
 
+QUICK = FRAME_SECONDS / 4  # a frame's time that is believed without looking again
 PACKING = 1  # another number for another form of the arrays
 
 
@@ -70,6 +79,15 @@ class CpuStart:
     def _digest(self, folder: Path) -> str:
         return self._cache.digest(folder / "config.json", *weight_files(folder))
 
+    @cached_property
+    def bytes(self) -> int:
+        """Of the talker's weights, once they are loaded."""
+        return loaded_bytes(self._empty[0])
+
+    @cached_property
+    def _empty(self) -> tuple[Talker, int | None]:
+        return empty_talker(self._folder, self._weights)
+
     def begin(self, threads: int) -> Popen[str]:
         """A process that makes and keeps what later starts map."""
         proof = self.talker_proof(threads).file
@@ -93,43 +111,67 @@ class CpuStart:
 
     def talker(self, threads: int) -> Talker | None:
         """As load_talker gives it; None: nothing that can be used was kept."""
-        talker, bits = empty_talker(self._folder, self._weights)
+        talker, bits = self._empty
         panels = _takes_panels(bits)
-        if bits is None or (panels and not self._proved(threads)):
-            return None  # small, or kept in a form that only kernels take
+        if not self._maps(bits, panels, threads):
+            return None
         arrays = self._cache.arrays("talker", self._talker_key, packed_forms(talker, panels))
         if arrays is None:
             return None
+        del self._empty  # filled now
         load_packed_talker(self._folder, talker, arrays)
+        if bits is None:
+            transpose(talker.text_projection)  # no kernel takes it, see load_talker
         return talker
 
     def keep_talker(self, talker: Talker, threads: int) -> bool:
         """Keep what later starts map, of a talker whose kernels, if any, are in use; whether it
         was kept."""
-        bits = empty_talker(self._folder, self._weights)[1]
+        bits = layer_bits(talker)
         panels = _takes_panels(bits)
-        if bits is None or (panels and not self._proved(threads)):
+        if not self._maps(bits, panels, threads) or not fits_bfloat16(talker):
             return False
         arrays = packed_arrays(talker, panels)
         self._cache.keep("talker", self._talker_key, arrays)
         forms = {name: form_of(each) for name, each in arrays.items()}
         return self._cache.arrays("talker", self._talker_key, forms) is not None
 
-    def _proved(self, threads: int) -> bool:
-        """Whether the talker's kernels are right here, those of prompts among them."""
-        return "prompts" in (self.talker_proof(threads).known() or {})
+    def _maps(self, bits: int | None, panels: bool, threads: int) -> bool:
+        """Whether weights can be kept in their form: of full ones, and of panels, kernels alone
+        take it, which must be right here."""
+        proved = self.talker_proof(threads).known() or {}
+        return "prompts" in proved if panels else bits is not None or "talk" in proved
 
     def talker_proof(self, threads: int) -> KernelProof:
         return self._proof(self._talker_key, threads)
 
-    def codec(self, threads: int) -> CpuStep | None:
-        """The decoder on its kernel, which is known to be right; None: nothing was kept."""
+    def frame_seconds(self, threads: int) -> float | None:
+        """Of a frame, as an earlier start measured it with its kernels; None: that is not known, or
+        so long that the machine may have been busy."""
+        found = (
+            self._cache.seconds(self._frame_key(threads))
+            if self.talker_proof(threads).known()
+            else None
+        )
+        return found if found is not None and found <= QUICK else None
+
+    def keep_frame_seconds(self, threads: int, seconds: float) -> None:
+        if self.talker_proof(threads).known() and seconds <= QUICK:
+            self._cache.keep_seconds(self._frame_key(threads), seconds)
+
+    def _frame_key(self, threads: int) -> str:
+        from engine.worker.kernels.cpu.compiler import VERSION
+
+        return json.dumps(["frame", self._talker_key, self._codec_key, VERSION, threads])
+
+    def codec(self, threads: int, codec: CodecDecoder) -> CpuStep | None:
+        """The decoder, given without memory, on its kernel, which is known to be right; None:
+        nothing was kept."""
         known = self._proof(self._codec_key, threads).known()
         if known is None:
             return None
         from engine.worker.codec.cpu_decoder import CpuDecoder, PackedCodec, supports
 
-        codec = empty_codec(self._folder)
         if not supports(codec.config):
             return None
         half = takes_half(codec)

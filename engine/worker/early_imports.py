@@ -1,8 +1,8 @@
 """What an engine's own process imports on a CPU before it is told what to open.
 
 numba looks whether scipy and cffi are there and imports them, for functions that no kernel calls.
-They are not found while it does: nothing else runs in that process. (What torch registers for its
-compilers cannot be left out: `torch.Generator()` needs it.)
+They are not found while it does: nothing else runs in that process. Torch is imported as
+`lean_torch` says.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from typing import Any
+
+from engine.worker.lean_torch import lean
 
 NOT_USED = ("scipy", "cffi")
 
@@ -36,21 +39,29 @@ def _absent() -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
+def _prepare_numba() -> None:
+    """Fill its tables of what can be compiled, without which nothing that was kept is loaded."""
+    from numba.core.registry import cpu_target
+
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+
+
 def _import_torch() -> None:
     from engine.open import open_engine  # noqa: F401
+
+    with lean():
+        import torch  # noqa: F401
     from engine.worker.worker import TorchWorker  # noqa: F401
 
 
 def _import_kernels() -> None:
-    with _absent():
-        from numba.core.registry import cpu_target
-
-        from engine.worker.codec.cpu_decoder import CpuDecoder  # noqa: F401
-        from engine.worker.kernels.cpu.predictor import predict  # noqa: F401
-
-        cpu_target.typing_context.refresh()
-        cpu_target.target_context.refresh()
+    from engine.worker.codec.cpu_decoder import CpuDecoder  # noqa: F401
+    from engine.worker.kernels.cpu.predictor import predict  # noqa: F401
 
 
-_import_torch()
-_import_kernels()
+with _absent():
+    _import_torch()
+    if find_spec("numba"):
+        _import_kernels()
+        _prepare_numba()

@@ -116,6 +116,10 @@ class ModelRunner:
         self._threads = use_cpu_kernels(self.step, threads, proof)
         return self._threads is not None
 
+    @property
+    def on_cpu_kernels(self) -> bool:
+        return self._threads is not None
+
     def close(self) -> None:
         """End the kernels' threads."""
         if self._threads is not None:

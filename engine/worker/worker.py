@@ -331,7 +331,7 @@ class TorchWorker:
         checkpoint, settings = self._checkpoints[talker], self._settings
         place = self.device, self.dtype
         start = self._cpu_start(talker)
-        threads = step_threads(self._cores, LARGE_WEIGHTS)
+        threads = step_threads(self._cores, start.bytes) if start else 0
         kept = start and start.talker(threads)
         networks = kept or load_talker(checkpoint.folder, *place, settings.weights)
         weights = _bytes(networks)
@@ -348,9 +348,20 @@ class TorchWorker:
                 runner.close()
                 del runner, networks  # mapped, they take less memory
                 return self._load_runner(talker, keeps=False)
-            runner.time_steps(self._codec().seconds())
+            self._time_steps(runner, start)
         self._synchronize()
         return runner
+
+    def _time_steps(self, runner: ModelRunner, start: CpuStart | None) -> None:
+        """How long a frame takes, measured unless an earlier start found it short."""
+        threads = step_threads(self._cores, start.bytes) if start else 0
+        known = start.frame_seconds(threads) if start and runner.on_cpu_kernels else None
+        if known is not None:
+            runner.timings = {0: 0.0, 1: known}
+            return
+        runner.time_steps(self._codec().seconds())
+        if start and runner.on_cpu_kernels:
+            start.keep_frame_seconds(threads, runner.timings[1])
 
     def _cpu_start(self, talker: str) -> CpuStart | None:
         """What earlier starts on this machine have kept, if that is wanted."""
@@ -366,7 +377,7 @@ class TorchWorker:
     def _speed_up(self, runner: ModelRunner, start: CpuStart | None, waits: bool = False) -> None:
         """Kernels if these are right here, else traces; `waits`: kernels follow later."""
         settings, weights = self._settings, _bytes(runner.talker)
-        threads = step_threads(self._cores, weights)
+        threads = step_threads(self._cores, start.bytes if start else weights)
         proof = start.talker_proof(threads) if start else None
         if settings.weights != "full" and not waits and runner.use_cpu_kernels(threads, proof):
             return
@@ -376,16 +387,15 @@ class TorchWorker:
 
     def _waits(self, start: CpuStart | None) -> bool:
         """Whether kernels are still to be compiled, by another process."""
-        threads = step_threads(self._cores, LARGE_WEIGHTS)
         if not self._settings.compiles_beside or start is None:
             return False
-        return start.keeps() and not start.compiled(threads)
+        return start.keeps() and not start.compiled(step_threads(self._cores, start.bytes))
 
     def _compile_beside(self, talker: str) -> None:
         start = self._cpu_start(talker)
         if start is None or not self._waits(start):
             return
-        begun = start.begin(step_threads(self._cores, LARGE_WEIGHTS))
+        begun = start.begin(step_threads(self._cores, start.bytes))
         threading.Thread(target=self._follow, args=(talker, begun), daemon=True).start()
 
     def _follow(self, talker: str, begun: Popen[str]) -> None:
@@ -414,7 +424,7 @@ class TorchWorker:
                 self._close_codec()
                 self._codec_runner = self._run_codec(codec, torch.float32)
             self._speed_up(runner, start)
-            runner.time_steps(self._codec().seconds())
+            self._time_steps(runner, start)
             return True
 
     def _load_codec_runner(self, talker: str) -> CodecRunner:
@@ -436,8 +446,9 @@ class TorchWorker:
         settings, start = self._settings, self._cpu_start(talker)
         folder = self._checkpoints[talker].folder
         on_kernel = settings.fast and settings.weights != "full" and self.device.type == "cpu"
-        threads = step_threads(self._cores, empty_codec(folder).bytes) if on_kernel else 0
-        if start and (kept := start.codec(threads)):
+        empty = empty_codec(folder)
+        threads = step_threads(self._cores, empty.bytes) if on_kernel else 0
+        if start and (kept := start.codec(threads, empty)):
             return kept
         codec = load_codec(folder, self.device, torch.float32)
         if threads == 0 or dtype != torch.float32 or self._waits(start):
@@ -445,7 +456,7 @@ class TorchWorker:
         step = select_cpu_step(codec, threads)
         if start and step:
             start.keep_codec(step, threads)
-            if kept := start.codec(threads):
+            if kept := start.codec(threads, empty):
                 step.close()
                 return kept
         return step or codec

@@ -56,7 +56,7 @@ def test_a_later_start_speaks_the_same_and_compares_nothing(
     same(spoken(weights, folder), first)
 
 
-@pytest.mark.parametrize("weights", WEIGHTS[1:])
+@pytest.mark.parametrize("weights", WEIGHTS)
 def test_the_talker_is_mapped(
     caches: dict[str, tuple[Path, Spoken]], weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,8 +66,23 @@ def test_the_talker_is_mapped(
     same(spoken(weights, folder), first)
 
 
-def test_a_folder_changes_nothing_in_the_speech(caches: dict[str, tuple[Path, Spoken]]) -> None:
-    same(spoken("8bit", None), caches["8bit"][1])
+@pytest.mark.parametrize("weights", ["auto", "8bit"])
+def test_a_folder_changes_nothing_in_the_speech(
+    caches: dict[str, tuple[Path, Spoken]], weights: str
+) -> None:
+    same(spoken(weights, None), caches[weights][1])
+
+
+def test_a_short_frame_is_believed_and_a_long_one_measured_again(tmp_path: Path) -> None:
+    start = CpuStart(StartCache(tmp_path), MINI, "auto")
+    start.keep_frame_seconds(1, 0.01)
+    assert start.frame_seconds(1) is None, "kernels that nobody tried"
+    start.talker_proof(1).keep({"talk": 1})
+    start.keep_frame_seconds(1, 0.05)  # on a busy machine
+    assert start.frame_seconds(1) is None
+    start.keep_frame_seconds(1, 0.01)
+    assert start.frame_seconds(1) == 0.01
+    assert start.frame_seconds(2) is None
 
 
 def test_weights_that_were_renamed_are_other_weights(tmp_path: Path) -> None:

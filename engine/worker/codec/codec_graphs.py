@@ -177,7 +177,7 @@ class CpuStep:
 
     def __init__(self, decoder: CpuDecoder) -> None:
         self.decoder, self.receptive_frames = decoder, decoder.receptive_frames
-        self.config, self.bytes = decoder.config, decoder.bytes
+        self.config, self.bytes, self.pasts = decoder.config, decoder.bytes, decoder.packed.pasts
 
     def __call__(
         self, codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None

@@ -46,7 +46,7 @@ class CodecRunner:
     ) -> None:
         self._device, self._cache = codec.device, cache
         # one row more than slots, for references and padding
-        self._state = CodecState.allocate(codec.config, slots + 1, self._device, dtype)
+        self._state = CodecState.allocate(codec.config, slots + 1, self._device, dtype, codec.pasts)
         self._padding_row, self._hop, self._weights = slots, codec.config.hop, codec.bytes
         self._stepper = select_codec(codec, self._state, slots)
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None

@@ -26,6 +26,7 @@ from engine.worker.kernels.cpu.layers import array
 from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.threads import ThreadTeam, fastest, new_sync
 from engine.worker.kernels.cpu.tiles import KEEP, RESIDUAL, SNAKE, STORE, pack
+from engine.worker.lean_torch import seeded
 from engine.worker.loading.packed_file import Form
 
 MAX_FRAMES = 16  # of all rows of a step: more are not faster, and take memory
@@ -220,6 +221,7 @@ class PackedCodec:
         and only says where in them everything is."""
         assert supports(codec.config)
         self.config, self.receptive_frames = codec.config, codec.receptive_frames
+        self.pasts = codec.pasts
         self.tables, self.features = _tables(codec, half, holds=kept is None)
         self.arrays = kept or self._made(codec)
 
@@ -360,7 +362,7 @@ class CpuDecoder:
     @torch.inference_mode()
     def difference(self, codec: CodecDecoder) -> float:
         """From the plain decoder's audio, for random codes in two steps: relative RMS."""
-        random = torch.Generator().manual_seed(0)
+        random = seeded(0)
         states = [CodecState.allocate(self.config, 1, "cpu", torch.float32) for _ in range(2)]
         row = torch.zeros(1, dtype=torch.long)
         size = (1, self.config.codebooks, sum(TRIAL_FRAMES))

@@ -22,6 +22,7 @@ from engine.model.layers import Block, LayerScale, scale_of
 from engine.worker.codec.fused_layers import ConvMatmul, Packer, StepContext
 from engine.worker.kernels.triton import codec_kernels as kernels
 from engine.worker.kernels.triton.launch import compile_only, launch
+from engine.worker.lean_torch import seeded
 
 MIN_CHANNELS = 16  # of a matrix product
 MAX_FRAMES = 12  # of a step: new frames must have distinct places in the ring
@@ -231,7 +232,7 @@ class FusedDecoder:
     @torch.inference_mode()
     def difference(self, codec: CodecDecoder) -> float:
         """From the plain decoder's audio, for random codes in two steps: relative RMS."""
-        device, random = self._table.device, torch.Generator().manual_seed(0)
+        device, random = self._table.device, seeded(0)
         dtype = codec.pre_conv.conv.weight.dtype
         ours, plain = (
             CodecState.allocate(self.config, 1, device, kind) for kind in (self.dtype, dtype)

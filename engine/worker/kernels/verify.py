@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from engine.model.predictor import Predictor
+from engine.worker.lean_torch import seeded
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 
 TOP_K = 8  # of the rows that sample
@@ -41,7 +42,7 @@ def predictor_difference(predictor: Predictor, form: SampleFrame, rows: int) -> 
     Infinite if a second call gives other codes, or the sum is not that of the codes' embeddings.
     """
     like = predictor.model.codec_embedding[0].weight
-    random = torch.Generator().manual_seed(rows)
+    random = seeded(rows)
     hidden, first = torch.randn(2, rows, like.shape[1], generator=random).to(like).unbind()
     uniforms = torch.rand(rows, len(predictor.lm_head), generator=random).to(like.device)
     sample_mask = (torch.arange(rows, device=like.device) % 2).float()[:, None]

@@ -66,7 +66,7 @@ def load_talker(
         _quantize(talker, bits)
     load(folder, {"talker.": talker}, device, unused=("speaker_encoder.*",))
     if device.type == "cpu" and bits is None:
-        _transpose(talker)
+        transpose(talker)
     return talker
 
 
@@ -103,6 +103,12 @@ def weight_bits(talker: Talker, device: torch.device, weights: str) -> int | Non
     return bits
 
 
+def layer_bits(talker: Talker) -> int | None:
+    """In how many bits a talker that is loaded has its layers; None: they are full."""
+    own = [each.bits for each in talker.model.layers.modules() if isinstance(each, QuantizedLinear)]
+    return own[0] if own else None
+
+
 def _quantize(talker: Talker, bits: int) -> None:
     """The blocks in so many bits, other layers in 8, and the table of the text in bfloat16.
 
@@ -117,7 +123,7 @@ def _quantize(talker: Talker, bits: int) -> None:
     talker.model.text_embedding.to(torch.bfloat16)
 
 
-def _transpose(network: nn.Module) -> None:
+def transpose(network: nn.Module) -> None:
     """Store linear weights input by input: on CPUs a third faster for a row or two."""
     for module in network.modules():
         if isinstance(module, nn.Linear):

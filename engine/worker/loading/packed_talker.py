@@ -1,7 +1,8 @@
 """A talker's weights in the order in which kernels read them, to be kept and mapped.
 
 Equal layers lie side by side, so that a kernel takes all of them as one array without a copy. The
-table of the text stays in the checkpoint, if it is mapped there. Knows no files.
+table of the text stays in the checkpoint, if it is mapped there. Full weights are kept twice, in
+float32 and in bfloat16, and only where that holds them exactly. Knows no files.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from torch import Tensor, nn
 from engine.model.quantized_linear import GROUP, QuantizedLinear
 from engine.model.talker import Talker
 from engine.worker.loading.packed_file import Form, form_of
+from engine.worker.loading.weight_loader import MAP_FROM
 
 TEXT_TABLE = "model.text_embedding.weight"
 PANELS = ".panels"
+NARROW = ".narrow"  # a full layer's weights in bfloat16
+PLAIN = "text_projection"  # no kernel takes it
 PANEL_BYTES = 320  # of 16 outputs and a group of inputs, see kernels.cpu.nibbles
 Item = TypeVar("Item")
 
@@ -32,7 +36,16 @@ def packed_forms(talker: Talker, panels: bool) -> dict[str, Form]:
             found[name] = form_of(tensor)
         else:
             found |= _layer_forms(name.removesuffix(".weight"), layer, panels)
+    for path, linear in _full_layers(talker):
+        found[path + NARROW] = Form(torch.int16, tuple(linear.weight.shape))
     return _side_by_side(found)
+
+
+def loaded_bytes(talker: Talker) -> int:
+    """Of the weights of a talker without memory, once it is loaded."""
+    forms = packed_forms(talker, panels=False)
+    table = 0 if TEXT_TABLE in forms else talker.get_parameter(TEXT_TABLE).nbytes
+    return table + sum(form.bytes for name, form in forms.items() if not name.endswith(NARROW))
 
 
 def packed_arrays(talker: Talker, panels: bool) -> dict[str, Tensor]:
@@ -47,7 +60,15 @@ def packed_arrays(talker: Talker, panels: bool) -> dict[str, Tensor]:
                 found[name] = tensor
         else:
             found[name] = tensor
+    for path, linear in _full_layers(talker):
+        found[path + NARROW] = linear.weight.detach().bfloat16().view(torch.int16)
     return _side_by_side(found)
+
+
+def fits_bfloat16(talker: Talker) -> bool:
+    """Whether bfloat16 holds the weights of all layers that are full exactly."""
+    weights = (linear.weight.detach() for _, linear in _full_layers(talker))
+    return all(torch.equal(weight.bfloat16().float(), weight) for weight in weights)
 
 
 def take_arrays(talker: Talker, arrays: Mapping[str, Tensor]) -> None:
@@ -60,6 +81,8 @@ def take_arrays(talker: Talker, arrays: Mapping[str, Tensor]) -> None:
         elif isinstance(owner, QuantizedLinear) and leaf == "panels":
             owner.panels = tensor
             owner.take(tensor, torch.ones(owner.out_features))
+        elif leaf == NARROW[1:]:
+            owner.narrow = tensor
         elif leaf in owner._parameters:
             setattr(owner, leaf, nn.Parameter(tensor, requires_grad=False))
         elif leaf in owner._buffers:
@@ -69,9 +92,18 @@ def take_arrays(talker: Talker, arrays: Mapping[str, Tensor]) -> None:
 def _tensors(talker: Talker) -> Iterator[tuple[str, Tensor, QuantizedLinear | None]]:
     """What is kept, by name, and the quantised layer that it belongs to."""
     for name, tensor in talker.state_dict(keep_vars=True).items():
-        if name != TEXT_TABLE:
+        if name != TEXT_TABLE or tensor.nbytes < MAP_FROM:
             owner = talker.get_submodule(name.rpartition(".")[0])
             yield name, tensor, owner if isinstance(owner, QuantizedLinear) else None
+
+
+def _full_layers(talker: Talker) -> Iterator[tuple[str, nn.Linear]]:
+    """Those whose weights kernels take; none where layers have few bits, whose others are small."""
+    if any(isinstance(each, QuantizedLinear) for each in talker.modules()):
+        return
+    for path, each in talker.named_modules():
+        if isinstance(each, nn.Linear) and not path.startswith(PLAIN):
+            yield path, each
 
 
 def _layer_forms(path: str, layer: QuantizedLinear, panels: bool) -> dict[str, Form]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import stat
 import time
@@ -104,6 +105,14 @@ class StartCache:
 
     def proof_file(self, key: str) -> Path:
         return self.folder / f"kernels-{_name(key)}.json"
+
+    def seconds(self, key: str) -> float | None:
+        """How long something took here; None: that is not known."""
+        found = self._read(f"seconds-{_name(key)}").get("seconds")
+        return found if isinstance(found, float) and 0 < found < math.inf else None
+
+    def keep_seconds(self, key: str, seconds: float) -> None:
+        self._write(f"seconds-{_name(key)}", {"seconds": seconds})
 
     def binary(self, key: str) -> bytes | None:
         """What was kept with `keep_binary`; None: nothing, or not as it was written."""

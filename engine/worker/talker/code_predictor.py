@@ -20,6 +20,7 @@ from engine.model.predictor import Predictor
 from engine.worker.backends import Candidate, select_backend
 from engine.worker.device import runs_cuda
 from engine.worker.kernels.verify import TOLERANCE, SampleFrame, predictor_difference
+from engine.worker.lean_torch import whole
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ def _trace(
     column = hidden.new_ones(rows, 1)
     uniforms = column.expand(-1, len(frame.predictor.lm_head)) / 2
     inputs = (*weights, hidden, hidden, column, column, column, column, uniforms)
+    whole()
     with warnings.catch_warnings():  # sizes become constants, which is intended
         warnings.simplefilter("ignore")
         trace: Trace = torch.jit.trace(sample, inputs, check_trace=False)

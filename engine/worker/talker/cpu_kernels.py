@@ -16,6 +16,7 @@ from engine.model.quantized_linear import QuantizedLinear
 from engine.worker.backends import Candidate, select_backend
 from engine.worker.device import multiplies_bfloat16
 from engine.worker.kernels.verify import TOLERANCE, predictor_difference
+from engine.worker.lean_torch import seeded
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 from engine.worker.talker.decode_step import FrameStep
 
@@ -110,7 +111,7 @@ def _build_prompts(step: FrameStep, kernels: CpuKernels) -> CpuPrompts | None:
 @torch.inference_mode()
 def _prompt_difference(step: FrameStep, prompts: CpuPrompts) -> float:
     """From the plain form, in tolerances."""
-    slots, random = step.slots, torch.Generator().manual_seed(0)
+    slots, random = step.slots, seeded(0)
     length = min(TRIAL_PROMPT, slots.positions)
     x = torch.randn(1, length, slots.hidden.shape[1], generator=random)
     row, at = torch.tensor([slots.padding_row]), torch.arange(length)[None]
@@ -140,7 +141,7 @@ def _build(step: FrameStep, threads: int) -> CpuKernels | None:
 def _difference(step: FrameStep, kernels: CpuKernels) -> float:
     """From the plain form, in tolerances."""
     predictor = predictor_difference(step.talker.code_predictor, kernels.predict, 1)
-    slots, random = step.slots, torch.Generator().manual_seed(0)
+    slots, random = step.slots, seeded(0)
     length = min(TRIAL_PROMPT, slots.positions - 1)
     x = torch.randn(1, length + 1, slots.hidden.shape[1], generator=random)
     row, at = torch.tensor([slots.padding_row]), torch.arange(length + 1)[None]

@@ -20,6 +20,7 @@ from engine.model.layers import Attention, Block, Transformer
 from engine.model.talker import TalkerModel
 from engine.worker.backends import Candidate, select_backend
 from engine.worker.device import runs_cuda
+from engine.worker.lean_torch import seeded
 from engine.worker.state.slot_state import Slots
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def supports(config: TransformerConfig) -> bool:
 def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots) -> float:
     """Relative difference on the padding row: a prompt, and a frame after it by every path."""
     device, length = slots.hidden.device, min(TRIAL_PROMPT, slots.positions - 1)
-    random = torch.Generator().manual_seed(0)
+    random = seeded(0)
     x = torch.randn(1, length + 1, slots.hidden.shape[1], generator=random)
     x = x.to(device, slots.hidden.dtype)
     row, at = (

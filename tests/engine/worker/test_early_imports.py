@@ -5,24 +5,65 @@ from __future__ import annotations
 import subprocess
 import sys
 
-TOLD = """
+import pytest
+
+NUMBA = """
 import sys
 import engine.worker.early_imports as early
 import torch, numba
 
 assert not [each for each in early.NOT_USED if each in sys.modules], "nothing asked for them"
-torch.Generator()
 
 import scipy.linalg
 assert scipy.linalg.norm([3.0, 4.0]) == 5.0
 """
 
+TORCH = """
+import engine.worker.early_imports
+from engine.worker import lean_torch
+import torch
 
-def test_what_is_left_out_is_there_for_those_who_ask() -> None:
+left = {name for name, module in sys.modules.items() if type(module) is lean_torch._Later}
+assert lean_torch.REGISTERED in left, "torch is imported as it is"
+first = lean_torch.seeded(3)
+assert torch.equal(torch.rand(4, generator=first), torch.rand(4, generator=lean_torch.seeded(3)))
+assert not lean_torch._pending.keys() & {lean_torch.REGISTERED}
+for name in sorted(left):
+    module = sys.modules[name]
+    assert module.__file__
+    assert not hasattr(module, "there_is_no_such_name")
+    assert type(module) is not lean_torch._Later and name not in lean_torch._pending, name
+weight = torch.nn.Parameter(torch.ones(2))
+torch.optim.Adam([weight]).step()
+assert torch.fft.rfft(torch.ones(4))[0] == 4
+assert torch.empty(2, 3, device="meta").cumsum(0).shape == (2, 3)
+"""
+
+TEXTS = """
+import engine.worker.early_imports
+import engine.remote.process
+
+heavy = ("engine.requests.input_processor", "engine.text.spoken_form", "torch._dynamo")
+assert not [name for name in heavy if name in sys.modules]
+"""
+
+
+@pytest.mark.parametrize("code", [NUMBA, TORCH, TEXTS])
+def test_what_is_left_out_is_there_for_those_who_ask(code: str) -> None:
     ran = subprocess.run(
-        [sys.executable, "-W", "error::ImportWarning", "-c", TOLD],
+        [sys.executable, "-W", "error::ImportWarning", "-c", f"import sys\n{code}"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_torch_that_was_not_tried_is_imported_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.worker import lean_torch
+
+    monkeypatch.setattr(lean_torch, "version", lambda name: "3.0.0")
+    before = list(sys.meta_path)
+    with lean_torch.lean():
+        assert sys.meta_path == before
+    lean_torch.whole()  # nothing was left out

@@ -1,0 +1,126 @@
+"""Imports torch without what only its compilers and trainers need: half of its modules, half of the
+time.
+
+What is left out is read when somebody asks for it, so it is never missing; what torch's operators
+register for tensors without numbers, for `torch.Generator` and for traces nobody asks for by name,
+so those who need it call `whole`. Only where nothing else runs: an engine's process on a CPU. Knows
+no engine.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import PackageNotFoundError, version
+from threading import RLock
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+TRIED = ("2.13.",)  # releases whose modules can be read in this order
+REGISTERED = "torch._meta_registrations"  # by being imported
+LATER = (
+    REGISTERED,
+    "torch.ao",
+    "torch.compiler",
+    "torch.distributions",
+    "torch.fft",
+    "torch.masked",
+    "torch.multiprocessing",
+    "torch.nested",
+    "torch.nn.intrinsic",
+    "torch.nn.qat",
+    "torch.nn.quantizable",
+    "torch.nn.quantized",
+    "torch.optim",
+    "torch.profiler",
+    "torch.quantization",
+    "torch.quasirandom",
+    "torch.sparse",
+    "torch.testing",
+    "torch.utils.data",
+)
+
+_reading = RLock()
+_pending: dict[str, Loader] = {}
+
+
+class _Later(ModuleType):
+    """A module that is read when anything of it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        # `inspect` looks at every module there is for names like __wrapped__
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        _read(self)
+        return getattr(self, name)
+
+
+def _read(module: ModuleType) -> None:
+    with _reading:
+        loader = _pending.pop(module.__name__, None)
+        if loader is not None:
+            module.__class__ = ModuleType
+            loader.exec_module(module)
+
+
+class _LaterLoader(Loader):
+    def __init__(self, own: Loader) -> None:
+        self._own = own
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Later(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        _pending[module.__name__] = self._own
+
+
+class _LaterFinder:
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: object = None
+    ) -> ModuleSpec | None:
+        if name not in LATER:
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _LaterLoader(spec.loader)
+        return spec
+
+
+@contextmanager
+def lean() -> Iterator[None]:
+    """While torch is imported; with a release that was not tried, it is imported as it is."""
+    finder: Any = _LaterFinder
+    try:
+        tried = version("torch").startswith(TRIED)
+    except PackageNotFoundError:  # built where it lies
+        tried = False
+    if not tried:
+        yield
+        return
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+def whole() -> None:
+    """Import what registers itself, if it was left out."""
+    if REGISTERED in _pending:
+        _read(importlib.import_module(REGISTERED))
+
+
+def seeded(seed: int) -> torch.Generator:
+    """For random numbers that a comparison draws."""
+    import torch
+
+    whole()
+    return torch.Generator().manual_seed(seed)
