@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         open_sound,
         save_sound,
     )
+    from engine.audio.recording_marks import RecordingMarks, marks_of
     from engine.audio.reference_audio import Recording, load_reference_audio
     from engine.audio.sound_formats import SOUND_FORMATS
     from engine.audio.sound_reader import sound_blocks, unreadable
@@ -175,6 +176,7 @@ __all__ = [
     "Preset",
     "Reason",
     "Recording",
+    "RecordingMarks",
     "Refused",
     "RemoteEngine",
     "Replica",
@@ -221,6 +223,7 @@ __all__ = [
     "load_reference_audio",
     "lower_thread_priority",
     "mark_changed",
+    "marks_of",
     "may_have_gpu",
     "mix",
     "mood_named",

@@ -6,8 +6,10 @@ of these flaws gives its speaker embedding alone. Estimates from the samples; kn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +20,9 @@ from engine.types import SAMPLE_RATE, Waveform
 NOISY, ROOMY = 18.0, 12.0  # dB: of speech over noise, and by which clean speech falls in `_FALL`
 CLIPPED = 0.001  # of the samples, from which it is heard
 APART = 7.0  # semitones between two people's pitches
-_STEP = SAMPLE_RATE // 100  # 10 ms
+STEP = SAMPLE_RATE // 100  # 10 ms
 _FALL = 8  # steps
-_AUDIBLE = 25.0  # dB below the loudest from which a fall counts
+AUDIBLE = 25.0  # dB below the loudest from which a fall counts
 _FRAME = 1024
 _LOWEST, _HIGHEST = 65.0, 420.0  # Hz
 _VOICED = 0.72  # of a window's autocorrelation
@@ -36,7 +38,7 @@ class Quality:
 
     noise: float  # dB of speech over noise
     fall: float  # dB by which the sound falls at its quickest endings
-    apart: float  # semitones between its lowest and its highest stretch
+    apart: float  # semitones between its low and its high stretches
     clipped: float = 0.0  # share of its samples
 
     @property
@@ -45,7 +47,8 @@ class Quality:
 
     @property
     def is_roomy(self) -> bool:
-        return self.fall < ROOMY
+        """In noise nothing falls far, so nothing is known of the room."""
+        return self.fall < ROOMY and not self.is_noisy
 
     @property
     def has_others(self) -> bool:
@@ -66,45 +69,76 @@ class Quality:
         return Message("more than one person in it") if self.has_others else None
 
 
+class Stretch(NamedTuple):
+    """A second or so of speech, between two times in seconds, and its pitch in Hz."""
+
+    start: float
+    stop: float
+    pitch: float
+
+
 def quality_of(wave: Waveform, clipped: float = 0.0) -> Quality:
-    levels = _levels(wave)
-    return Quality(speech_over_noise(levels), steepest_fall(levels), pitch_range(wave), clipped)
+    levels, apart = levels_of(wave), pitch_apart(stretches(wave))
+    return Quality(speech_over_noise(levels), steepest_fall(levels), apart, clipped)
 
 
 def speech_over_noise(levels: Values) -> float:
     """dB between the speech and the floor under it."""
-    floor = float(np.quantile(levels, 0.08))
+    floor = noise_floor(levels)
     power = 10 ** (levels / 10)
     speech = float(power[levels >= np.quantile(levels, 0.5)].mean())
     return 10 * float(np.log10(max(speech - 10 ** (floor / 10), 1e-12))) - floor
 
 
+def noise_floor(levels: Values) -> float:
+    """The level of the noise in dB, as it is heard in the shortest pauses."""
+    return float(np.quantile(levels, 0.08))
+
+
 def steepest_fall(levels: Values) -> float:
     """dB by which the sound falls at its quickest endings: a room lets nothing fall fast."""
-    begun = levels[:-_FALL] > levels.max() - _AUDIBLE
+    begun = levels[:-_FALL] > levels.max() - AUDIBLE
     falls = (levels[:-_FALL] - levels[_FALL:])[begun]
     return float(np.quantile(falls, 0.93)) if len(falls) else np.inf
 
 
-def pitch_range(wave: Waveform) -> float:
-    """Semitones between the lowest and the highest stretch of speech."""
+def pitch_apart(spoken: Sequence[Stretch]) -> float:
+    """Semitones between the low and the high stretches: one lively person has some of all heights,
+    and no two groups far from each other."""
+    low, high = by_height(spoken)
+    if not low or not high:
+        return 0.0
+    middles = (np.median([each.pitch for each in group]) for group in (high, low))
+    return 12 * float(np.log2(np.divide(*middles)))
+
+
+def by_height(spoken: Sequence[Stretch]) -> tuple[list[Stretch], list[Stretch]]:
+    """The low and the high stretches, parted where the most lies between two."""
+    ordered = sorted(spoken, key=lambda each: each.pitch)
+    if len(ordered) < 2:
+        return ordered, []
+    cut = int(np.diff(np.log2([each.pitch for each in ordered])).argmax()) + 1
+    return ordered[:cut], ordered[cut:]
+
+
+def stretches(wave: Waveform) -> list[Stretch]:
+    """Those of speech, with their median pitches."""
     pitches, places = _pitches(wave)
-    turns: list[float] = []
+    found: list[Stretch] = []
     step = _TURN * SAMPLE_RATE
     edges = np.arange(0, len(wave) + step, step)
     for start, stop in pairwise(edges):
         inside = pitches[(places >= start) & (places < stop)]
         if len(inside) >= _LEAST:
-            turns.append(float(np.median(inside)))
-    if len(turns) < 2:
-        return 0.0
-    return 12 * float(np.log2(max(turns) / min(turns)))
+            end = min(float(stop), len(wave)) / SAMPLE_RATE
+            found.append(Stretch(float(start) / SAMPLE_RATE, end, float(np.median(inside))))
+    return found
 
 
-def _levels(wave: Waveform) -> Values:
+def levels_of(wave: Waveform) -> Values:
     """The level of every 10 ms, in dB, over 30 ms."""
-    count = len(wave) // _STEP
-    power = np.square(wave[: count * _STEP].astype(np.float64)).reshape(count, _STEP).mean(1)
+    count = len(wave) // STEP
+    power = np.square(wave[: count * STEP].astype(np.float64)).reshape(count, STEP).mean(1)
     smooth = np.convolve(power, np.ones(3) / 3, mode="same")
     levels: Values = 10 * np.log10(smooth + 1e-10)
     return levels
@@ -115,8 +149,8 @@ def _pitches(wave: Waveform) -> tuple[Values, Values]:
     samples = wave.astype(np.float64)
     if len(samples) < _FRAME:
         return np.zeros(0), np.zeros(0)
-    rows = np.lib.stride_tricks.sliding_window_view(samples, _FRAME)[:: 2 * _STEP]
-    places = np.arange(len(rows), dtype=np.float64) * 2 * _STEP
+    rows = np.lib.stride_tricks.sliding_window_view(samples, _FRAME)[:: 2 * STEP]
+    places = np.arange(len(rows), dtype=np.float64) * 2 * STEP
     loud = np.square(rows).mean(1)
     kept = loud > loud.max() / 300
     rows, places = rows[kept], places[kept]

@@ -34,6 +34,7 @@ _MARGIN = 10  # windows kept before and after the audible part
 _PEAK, _MAX_GAIN = 0.97, 30.0
 _CLIPPED = 0.9999  # of the loudest sample
 _CLIPPED_REFUSED = 0.1  # share of all samples
+_APART = 0.05  # seconds between two places that are clipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,7 @@ class Recording:
     seconds: float
     quality: Quality
     notes: tuple[Message, ...] = ()
+    clipped_at: tuple[tuple[float, float], ...] = ()  # seconds
 
     @property
     def flaw(self) -> Message | None:
@@ -71,16 +73,18 @@ def load_reference_audio(source: Source) -> Recording:
         [Message("{count} channels mixed to one", count=raw.channels)] if raw.channels > 1 else []
     )
     mono = raw.mono / max(1.0, float(np.abs(raw.mono).max()))
-    clipped = _check_clipping(mono, notes)
+    clipped, places = _check_clipping(mono, notes)
     wave = _resample(mono - mono.mean(), raw.rate, notes)
-    wave, active = _trim(wave, notes)
+    wave, active, cut = _trim(wave, notes)
     levelled = _levelled(wave, active, notes)
     quality = quality_of(levelled, clipped)
     if quality.flaw:
         notes.append(
             Message("{flaw}: only the voice is copied, without its transcript", flaw=quality.flaw)
         )
-    return Recording(levelled, len(wave) / SAMPLE_RATE, quality, tuple(notes))
+    seconds = len(wave) / SAMPLE_RATE
+    clipped_at = _spans(places / raw.rate - cut / SAMPLE_RATE, seconds)
+    return Recording(levelled, seconds, quality, tuple(notes), clipped_at)
 
 
 def _bytes(source: str | os.PathLike[str] | bytes) -> bytes:
@@ -160,11 +164,13 @@ def _as_float(array: NDArray[Any]) -> Waveform:
     return ((array.astype(np.float64) - offset) / middle).astype(np.float32)
 
 
-def _check_clipping(wave: Waveform, notes: list[Message]) -> float:
-    """Clipping shows as runs of samples at the same extreme value; returns their share."""
+def _check_clipping(wave: Waveform, notes: list[Message]) -> tuple[float, NDArray[np.int64]]:
+    """Clipping shows as runs of samples at the same extreme value; returns their share, and where
+    they are."""
     size = np.abs(wave)
     extreme = size >= _CLIPPED * max(float(size.max()), _FLOOR)
-    share = float(np.mean(extreme[1:] & extreme[:-1]))
+    clipped = extreme[1:] & extreme[:-1]
+    share = float(np.mean(clipped))
     if share > _CLIPPED_REFUSED:
         raise InvalidAudio(
             "{share:.0%} of the recording is clipped. Record it again with a lower input level.",
@@ -176,7 +182,17 @@ def _check_clipping(wave: Waveform, notes: list[Message]) -> float:
                 "{share:.1%} of it is clipped; a quieter recording would sound better", share=share
             )
         )
-    return share
+    return share, np.flatnonzero(clipped)
+
+
+def _spans(times: NDArray[np.float64], seconds: float) -> tuple[tuple[float, float], ...]:
+    """Times of a recording that lasts so many seconds, those near each other as one span."""
+    times = times[(times >= 0) & (times <= seconds)]
+    if not len(times):
+        return ()
+    gaps = np.flatnonzero(np.diff(times) > _APART)
+    starts, stops = times[[0, *(gaps + 1)]], times[[*gaps, len(times) - 1]]
+    return tuple((float(start), float(stop)) for start, stop in zip(starts, stops, strict=True))
 
 
 def _resample(wave: Waveform, rate: int, notes: list[Message]) -> Waveform:
@@ -190,8 +206,9 @@ def _resample(wave: Waveform, rate: int, notes: list[Message]) -> Waveform:
     return np.asarray(soxr.resample(wave, rate, SAMPLE_RATE, quality="HQ"), np.float32)
 
 
-def _trim(wave: Waveform, notes: list[Message]) -> tuple[Waveform, Waveform]:
-    """Cut silence from both ends. Returns the rest, and its audible windows alone."""
+def _trim(wave: Waveform, notes: list[Message]) -> tuple[Waveform, Waveform, int]:
+    """Cut silence from both ends. Returns the rest, its audible windows alone, and how many samples
+    were cut before it."""
     count = len(wave) // _WINDOW
     windows = wave[: count * _WINDOW].reshape(count, _WINDOW)
     loudness = np.sqrt(np.mean(np.square(windows, dtype=np.float64), axis=1))  # [windows]
@@ -207,7 +224,7 @@ def _trim(wave: Waveform, notes: list[Message]) -> tuple[Waveform, Waveform]:
     cut = (len(wave) - (stop - start)) / SAMPLE_RATE
     if cut >= 0.1:
         notes.append(Message("{cut:.1f} s of silence cut from its ends", cut=cut))
-    return wave[start:stop], windows[sounding].reshape(-1)
+    return wave[start:stop], windows[sounding].reshape(-1), int(start)
 
 
 def _levelled(wave: Waveform, active: Waveform, notes: list[Message]) -> Waveform:

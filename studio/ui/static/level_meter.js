@@ -77,7 +77,7 @@ export function rated(peak) {
   return peak > LOUD ? 'loud' : 'good';
 }
 
-// Called by the component of Gradio when it appears (studio/ui/recording_checks.py).
+// Called by the component of Gradio when it appears (studio/ui/recordings/checks.py).
 export function mount({ element }) {
   tap();
   const meter = new LevelMeter(element.querySelector('.timbre-level'));

@@ -28,7 +28,6 @@ from engine import (
     SpeechRequest,
     TimbreError,
     UnknownVoice,
-    load_reference_audio,
 )
 from studio.context import Studio
 from studio.takes.event_transport import Payload, refusal
@@ -36,7 +35,8 @@ from studio.takes.live_take import About
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.live_player import live_player, plays
-from studio.ui.recording_checks import METER, checks_of, level_meter
+from studio.ui.recordings.checks import METER, checks_of, level_meter
+from studio.ui.recordings.loaded import recording_at
 from studio.ui.sound_card import Card, hear, html_of, sound_cards
 from studio.ui.tabs import own_voice
 from studio.ui.tabs.clone_samples import compare, joined, samples_form
@@ -100,7 +100,7 @@ class CloneTab:
         if not path:
             return html_of([cleaned(None)]), ""
         try:
-            recording = load_reference_audio(path)
+            recording = recording_at(path)
         except InvalidAudio as error:
             return html_of([cleaned(None)]), f"<p>{escape(warning(error))}</p>"
         return html_of([cleaned(recording)]), checks_of(recording)
@@ -108,7 +108,7 @@ class CloneTab:
     async def hear(self, path: str | None) -> AsyncIterator[Payload]:
         """Play the preprocessed recording."""
         try:
-            recording = await asyncio.to_thread(load_reference_audio, _given(path))
+            recording = await asyncio.to_thread(recording_at, _given(path))
         except InvalidAudio as error:
             yield refusal(error.message)
             return
@@ -122,7 +122,7 @@ class CloneTab:
             return
         yield ("", ""), gr.update(placeholder=word(WRITING))
         try:
-            words = self._studio.transcribe(load_reference_audio(path).waveform)
+            words = self._studio.transcribe(recording_at(path).waveform)
         except InvalidAudio:
             words = ""  # the check shows the reason
         yield (path, words), gr.update(placeholder="")
@@ -225,7 +225,7 @@ class CloneTab:
 
     def _first(self, given: str, transcript: str, model: str) -> Clone:
         """The voice of one recording with its words."""
-        recording, words = load_reference_audio(given), transcript.strip()
+        recording, words = recording_at(given), transcript.strip()
         if len(words) > max(LEAST_WORDS, FASTEST * recording.seconds):
             raise InvalidText(
                 "The transcript has {count:,} characters: more than {seconds:.0f} s of speech can "

@@ -20,10 +20,10 @@ from engine import (
     Recording,
     TimbreError,
     Vector,
-    load_reference_audio,
 )
 from studio.context import Studio
 from studio.ui.i18n import both, warning, word
+from studio.ui.recordings.loaded import recording_at
 from studio.ui.tabs.voice_form import Update
 from studio.voices.sample_vectors import MOST, mean_vector, outliers, similarities
 
@@ -126,7 +126,7 @@ def paths_of(path: str | None, more: Sequence[str] | None) -> list[str]:
 
 def _clone(studio: Studio, path: str, model: str) -> Clone:
     try:
-        recording: Recording = load_reference_audio(path)
+        recording: Recording = recording_at(path)
     except InvalidAudio as error:
         raise InvalidAudio("{name}: {why}", name=Path(path).name, why=error.message) from error
     return studio.engine.clone(recording.waveform, "", model or None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 import soundfile
 import soxr
 
-from engine.audio.recording_quality import _levels as levels
+from engine.audio.recording_marks import Span, marks_of
+from engine.audio.recording_quality import levels_of as levels
 from engine.audio.recording_quality import quality_of, speech_over_noise
+from engine.audio.reference_audio import Recording, load_reference_audio
 from engine.types import SAMPLE_RATE, Waveform
 
 SPOKEN = Path(__file__).parents[3] / "docs/sound/mini.mp3"  # six voices, one after another
@@ -71,3 +74,55 @@ def test_a_woman_and_a_man_are_told_from_one_person(voices: list[Waveform]) -> N
     found = quality_of(np.concatenate(voices[:2])).flaw
     assert found
     assert "person" in found
+
+
+def test_a_lively_person_is_one(voices: list[Waveform]) -> None:
+    """Before: whoever spoke for ten seconds, with questions in them, was told to be two people."""
+    for voice in voices:
+        again = np.concatenate([voice, np.zeros(4_000, np.float32), voice[12_000:], voice])
+        assert not quality_of(again).has_others
+
+
+def test_noise_is_no_echo(voices: list[Waveform]) -> None:
+    noisy = quality_of(_noisy(voices[0], 6))
+    assert noisy.is_noisy
+    assert not noisy.is_roomy
+
+
+def _recording(wave: Waveform) -> Recording:
+    return load_reference_audio((np.clip(wave, -1, 1), SAMPLE_RATE))
+
+
+def test_clipped_places_are_found_behind_the_silence_that_is_cut() -> None:
+    time = np.arange(3 * SAMPLE_RATE) / SAMPLE_RATE
+    loud = 0.3 * np.sin(2 * np.pi * 220 * time)
+    hot = slice(SAMPLE_RATE, round(1.2 * SAMPLE_RATE))
+    loud[hot] = np.clip(20 * loud[hot], -1, 1)
+    silence = np.zeros(SAMPLE_RATE)
+    recording = _recording(np.concatenate([silence, loud, silence]).astype(np.float32))
+    [(begin, end)] = marks_of(recording).clipped
+    margin = (recording.seconds - 3) / 2  # of the silence, on either side
+    assert (begin, end) == pytest.approx((1 + margin, 1.2 + margin), abs=0.01)
+
+
+def _lasting(spans: Iterable[Span]) -> float:
+    return sum(stop - start for start, stop in spans)
+
+
+def test_noise_is_marked_in_pauses_and_tails_after_words(voices: list[Waveform]) -> None:
+    pause = np.zeros(SAMPLE_RATE // 2, np.float32)
+    spoken = np.concatenate([voices[0], pause, voices[1]])
+    begin, end = len(voices[0]) / SAMPLE_RATE, (len(voices[0]) + len(pause)) / SAMPLE_RATE
+    noisy = _recording(_noisy(spoken, 12))
+    assert any(start < begin + 0.2 and stop > end - 0.2 for start, stop in marks_of(noisy).pauses)
+    roomy = marks_of(_recording(_in_room(spoken, 1.5))).tails
+    assert any(start < begin + 0.1 and stop > begin + 0.3 for start, stop in roomy)
+    assert _lasting(marks_of(_recording(spoken)).tails) < _lasting(roomy) / 2
+
+
+def test_the_other_person_is_marked(voices: list[Waveform]) -> None:
+    long = np.concatenate([voices[0], voices[1], voices[0]])
+    marks = marks_of(_recording(long))
+    first, second = len(voices[0]) / SAMPLE_RATE, (len(voices[0]) + len(voices[1])) / SAMPLE_RATE
+    assert marks.others
+    assert all(each.start >= first - 1.3 and each.stop <= second + 1.3 for each in marks.others)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import gradio as gr
 import numpy as np
 import pytest
 
-from engine import SpeechRequest, load_reference_audio, recorded_moods, speaking_seconds
-from engine.audio.recording_quality import Quality
-from studio.ui.recording_checks import BEST, CHECKED, checks_of
+from engine import (
+    InvalidAudio,
+    RecordingMarks,
+    SpeechRequest,
+    load_reference_audio,
+    recorded_moods,
+    speaking_seconds,
+)
+from engine.audio.recording_quality import Quality, Stretch
+from studio.ui.recordings import checks, loaded
+from studio.ui.recordings.checks import BEST, CHECKED, checks_of
 from studio.ui.tabs.clone import NEED_CONSENT, READ_ALOUD, CloneTab, _filled
 from tests.support.tab_makers import heard, recording, told
 
@@ -54,6 +63,30 @@ def test_each_flaw_of_a_recording_says_what_to_do(spoken, flawed, advice):
     shown = checks_of(replace(whole, quality=replace(good, **flawed)))
     assert shown.count('class="bad"') == 1
     assert advice in shown
+    assert shown.count("<svg") == 5  # a picture for each check
+
+
+@pytest.mark.parametrize(
+    ("flawed", "marks"),
+    [
+        ({"noise": 9.0}, {"pauses": ((0.5, 1.0),)}),
+        ({"fall": 3.0}, {"tails": ((0.5, 1.0),)}),
+        ({"apart": 11.0}, {"others": (Stretch(0.5, 1.0, 220.0),)}),
+        ({"clipped": 0.02}, {"clipped": ((0.5, 1.0),)}),
+    ],
+)
+def test_each_flaw_is_marked_where_it_is(spoken, flawed, marks, monkeypatch):
+    whole = replace(load_reference_audio(spoken), seconds=8.0)
+    plain = RecordingMarks(np.full(800, -20.0), -60.0, (), (), (), (Stretch(0.5, 1.0, 220.0),), ())
+    monkeypatch.setattr(checks, "marks_of", lambda recording: replace(plain, **marks))
+    good = Quality(noise=45.0, fall=30.0, apart=1.0)
+    for quality, bad in ((good, False), (replace(good, **flawed), True)):
+        shown = checks_of(replace(whole, quality=quality))
+        path = re.search(r'<path class="marked" d="([^"]+)"/>', shown)
+        assert ("· 0.5–1.0 s" in shown) == bad == bool(path)
+    places = {float(each) for each in re.findall(r"M([\d.]+) ", path[1])}
+    assert min(places) >= 0.5 / 8 * 180 - 2
+    assert max(places) <= 1.0 / 8 * 180 + 2
 
 
 def test_an_unusable_recording_says_what_to_do(tab, studio, tmp_path):
@@ -172,3 +205,22 @@ def test_a_recording_in_a_mood_is_added_to_a_saved_clone(tab, studio, spoken):
     assert "whisper" in tab.add(key, "whisper", spoken, "What I whispered.", True)
     kept = recorded_moods(studio.library.get(key).voice)
     assert kept["whisper"].transcript.startswith("What I whispered.")
+
+
+def test_a_recording_is_read_once_and_again_when_its_file_changes(tab, tmp_path, monkeypatch):
+    paths = [str(recording(tmp_path / f"{name}.wav", seconds=3 + name / 10)) for name in range(3)]
+    read = []
+
+    def load(path):
+        read.append(path)
+        return load_reference_audio(path)
+
+    monkeypatch.setattr(loaded, "load_reference_audio", load)
+    tab.check(paths[0])
+    tab.compare(paths[0], paths[1:], True)
+    assert "**Me**" in tab.save("Me", "", "", paths[0], "", True, "", paths[1:], None)
+    assert sorted(read) == paths
+    recording(tmp_path / "0.wav", seconds=2.0)
+    assert "2.2 s" in tab.check(paths[0])[0]
+    with pytest.raises(InvalidAudio, match="no file"):
+        loaded.recording_at(str(tmp_path / "gone.wav"))

@@ -1,17 +1,20 @@
-"""What is good and what is not in a recording, one by one, each with what to do about it.
+"""What is good and what is not in a recording, one by one, each with a picture and what to do.
 
 HTML for the page. Knows no components; the numbers are the engine's (`Recording.quality`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from engine import Message, Recording
+from engine import Message, Recording, marks_of
 from studio.ui.gradio_compat.scripts import on_load
 from studio.ui.i18n import both, tell
+from studio.ui.recordings import pictures
 
+AT: Final = " · "
 BEST: Final = (5.0, 15.0)  # seconds
 CHECKED: Final = {  # notes that are checks of their own here
     "{flaw}: only the voice is copied, without its transcript",
@@ -24,17 +27,17 @@ LEVELS: Final = {
 }
 LEVEL: Final = "Input level"
 METER: Final = on_load("static/level_meter.js")
-QUIET, DRY, WIDE, LOUD = 40.0, 24.0, 12.0, 0.01  # ends of the meters
 
 
 class _Check(NamedTuple):
-    """`share`: of its meter, 0 is worst. `advice`: what to do where it is not good."""
+    """`advice`: what to do where it is not good. `places`: where it is not."""
 
     name: str
     told: str
-    share: float
     good: bool
+    picture: str
     advice: str
+    places: Sequence[tuple[float, float]] = ()
 
 
 def level_meter() -> str:
@@ -56,54 +59,56 @@ def checks_of(recording: Recording) -> str:
 
 
 def _checks(recording: Recording) -> list[_Check]:
-    quality, seconds = recording.quality, recording.seconds
-    short = seconds < BEST[0]
+    quality, seconds, marks = recording.quality, recording.seconds, marks_of(recording)
     others = "1" if not quality.has_others else "2+"
     return [
         _Check(
             "Length",
             tell(Message("{seconds:.1f} s", seconds=seconds)),
-            seconds / BEST[0] if short else 1.0,
-            not short,
+            seconds >= BEST[0],
+            pictures.length(marks, recording, BEST),
             "A longer one would sound closer: 5 to 15 seconds.",
         ),
         _Check(
             "Noise",
             tell(Message("{level:.0f} dB below the speech", level=min(99.0, quality.noise))),
-            quality.noise / QUIET,
             not quality.is_noisy,
+            pictures.noise(marks, recording, quality.is_noisy),
             "Too noisy: only the voice is copied. Record in a quiet room, close to the microphone.",
+            marks.pauses,
         ),
         _Check(
             "Level",
             tell(Message("{share:.1%} clipped", share=quality.clipped)),
-            1 - quality.clipped / LOUD,
             not quality.is_clipped,
+            pictures.level(marks, recording, quality.is_clipped),
             "Clipped: lower the input level, or go a little away from the microphone.",
+            marks.clipped,
         ),
         _Check(
             "Room",
             tell("dry" if not quality.is_roomy else "echo"),
-            quality.fall / DRY,
             not quality.is_roomy,
+            pictures.room(marks, recording, quality.is_roomy),
             "Too much echo: only the voice is copied. Record among soft furniture.",
+            marks.tails,
         ),
         _Check(
             "People",
             others,
-            1 - quality.apart / WIDE,
             not quality.has_others,
+            pictures.people(marks, recording, quality.has_others),
             "More than one person: only the voice is copied. Cut out what others say.",
+            [(each.start, each.stop) for each in marks.others],
         ),
     ]
 
 
 def _row(check: _Check) -> str:
-    share = min(1.0, max(0.05, check.share))
     state = "good" if check.good else "bad"
     mark, advice = ("✓", "") if check.good else ("⚠️", f"<p>{both(check.advice)}</p>")
-    meter = f'<i aria-hidden="true" style="--share: {share:.2f}"></i>'
+    places = "" if check.good or not check.places else f"{AT}{pictures.told(check.places)}"
     return (
-        f'<div class="{state}"><dt>{mark} {both(check.name)}</dt>'
-        f"<dd>{meter}<span>{escape(check.told)}</span>{advice}</dd></div>"
+        f'<div class="{state}"><dt>{mark} {both(check.name)}</dt><dd>{check.picture}'
+        f"<span>{escape(check.told)}{escape(places)}</span>{advice}</dd></div>"
     )

@@ -1,0 +1,1 @@
+"""What is told of a recording: checks, and a picture for each."""
