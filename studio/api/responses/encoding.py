@@ -254,9 +254,7 @@ _CODECS: dict[Format, _Codec] = {
     "aac": _Codec(lambda coding, samples: _Aac(coding), "audio/aac"),
     "flac": _Codec(_held, "audio/flac", streams=False),
     "aiff": _Codec(_held, "audio/aiff", streams=False),
-    "wav": _Codec(
-        lambda coding, samples: _Raw(wav_header(samples, coding.sample_rate)), "audio/wav"
-    ),
+    "wav": _Codec(_wav, "audio/wav"),
     "pcm": _Codec(lambda coding, samples: _Raw(), "audio/pcm"),
     "ulaw": _Codec(_law, "audio/PCMU"),
     "alaw": _Codec(_law, "audio/PCMA"),
