@@ -13,8 +13,8 @@ from engine import Library, SpeechEngine, SpeechRequest
 from studio.imports.import_process import Imports
 from studio.imports.projects.project_uploads import MOST_FILE, ProjectUploads
 from studio.scripts.export.export_jobs import ExportJobs
-from studio.scripts.music.script_music import ScriptMusic
 from studio.scripts.rendering.playback import ScriptPlayback
+from studio.scripts.rendering.script_music import ScriptMusic
 from studio.scripts.store import ScriptStore
 from studio.takes.event_transport import Payload
 from studio.takes.live_takes import LiveTakes

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,39 +109,6 @@ def test_importing_the_engine_leaves_the_heavy_libraries_out():
     assert done.stdout.strip() == "[]"
 
 
-# From the top: a package imports only packages behind it. "" are the modules of the folder itself:
-# everybody may import them; they may import what is behind them.
-ORDER = {
-    "engine": (
-        "",
-        "remote",
-        "scheduler",
-        "worker",
-        "model",
-        "requests",
-        "checkpoints",
-        "voices",
-        "audio",
-        "text",
-    ),
-    "engine.worker": ("", "talker", "codec", "reference", "loading", "kernels", "state"),
-    "studio": (
-        "cluster",
-        "cli",
-        "server",
-        "ui",
-        "context",
-        "imports",
-        "api",
-        "retention",
-        "scripts",
-        "takes",
-        "word_times",
-        "voices",
-        "watermark",
-        "",
-    ),
-}
 MOST_MODULES = 20  # of a folder
 # Names that modules had while the project spoke a language of its own.
 PRIVATE_NAMES = {
@@ -207,31 +175,26 @@ PRIVATE_NAMES = {
 }
 
 
-def package_of(half: str, module: str) -> str:
-    first, _, _ = module.removeprefix(f"{half}.").partition(".")
-    return first if first in ORDER[half] else ""
+def contracts() -> list[dict[str, Any]]:
+    api = pytest.importorskip("importlinter.api", reason="requirements-dev.txt")
+    return list(api.read_configuration(str(ROOT / "pyproject.toml"))["contracts_options"])
 
 
-@pytest.mark.parametrize("half", ORDER)
-def test_imports_between_packages_point_down(half: str):
-    order, upward = ORDER[half], []
-    for path in sources(half.replace(".", "/")):
-        own = package_of(half, ".".join(path.relative_to(ROOT).with_suffix("").parts))
-        for module, name in imports(path):
-            if module != half and not module.startswith(f"{half}."):
-                continue
-            other = package_of(half, f"{half}.{name}" if module == half else module)
-            if other and order.index(own) > order.index(other):
-                upward.append(f"{name_of(path)} imports {module}")
-    assert upward == []
+def test_packages_import_downwards_and_nothing_in_a_circle(tmp_path: Path):
+    """The contracts in pyproject.toml, for imports anywhere in a file."""
+    assert len(contracts()) == 5
+    code = "from importlinter.cli import lint_imports_command as lint; lint()"
+    command = [sys.executable, "-c", code, "--no-logo", "--cache-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("half", ORDER)
-def test_the_order_of_packages_is_told_whole(half: str):
-    root = ROOT / half.replace(".", "/")
-    folders = {path.name for path in root.iterdir() if (path / "__init__.py").exists()}
-    modules = {name for name in ORDER[half] if (root / f"{name}.py").exists()}
-    assert folders - {"testing"} == set(ORDER[half]) - {""} - modules
+def test_the_order_of_packages_is_told_whole():
+    for contract in contracts():
+        for half in contract.get("containers", ()):
+            root = ROOT / half.replace(".", "/")
+            folders = {path.parent.name for path in root.glob("*/__init__.py")}
+            assert folders - {"testing"} <= set(contract["layers"]), half
 
 
 def test_production_imports_no_test_doubles():

@@ -12,8 +12,8 @@ from typing import Any
 
 from engine.errors import InvalidVoice
 from engine.types import Clone, Mood
-from engine.voices.library import Library
 from engine.voices.mood import LearnedShift
+from engine.voices.voice_folder import VoiceFolder
 from engine.voices.voice_format import VoiceCard
 from engine.voices.voice_store import DamagedVoice, SavedVoice
 
@@ -46,7 +46,7 @@ class MoodLibrary:
         built_in: Path | str | None = None,
         most: int | None = None,
     ) -> None:
-        self._library = Library(folder, built_in, most, moods=True)
+        self._library = VoiceFolder(folder, built_in, most, moods=True)
 
     @property
     def folder(self) -> Path:

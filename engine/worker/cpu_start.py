@@ -7,11 +7,10 @@ ones map the same arrays and believe what the first one found. Knows no slots an
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import subprocess
+import sys
 from functools import cached_property
 from pathlib import Path
-from subprocess import Popen
-from typing import NamedTuple
 
 import torch
 
@@ -19,7 +18,6 @@ from engine.checkpoints.files import CODEC_FOLDER
 from engine.model.codec import CodecDecoder
 from engine.model.talker import Talker
 from engine.types import FRAME_SECONDS
-from engine.worker import first_start
 from engine.worker.codec.codec_graphs import CpuStep, takes_half
 from engine.worker.loading.model_loader import (
     empty_talker,
@@ -34,29 +32,13 @@ from engine.worker.loading.packed_talker import (
     packed_arrays,
     packed_forms,
 )
-from engine.worker.loading.start_cache import StartCache
+from engine.worker.loading.start_cache import KernelProof, StartCache
 from engine.worker.loading.weight_loader import weight_files
 
 QUICK = FRAME_SECONDS / 4  # a frame's time that is believed without looking again
+# Python's path is this process's, so that both run the same files.
+BOOT = "import sys; sys.path[:] = {path!r}; from {package}.first_start import main; main({told!r})"
 PACKING = 1  # another number for another form of the arrays
-
-
-class KernelProof(NamedTuple):
-    """Whether kernels gave the plain form's results here, with these weights and sources."""
-
-    cache: StartCache
-    key: str
-
-    def known(self) -> dict[str, int] | None:
-        """Threads by kernel; None: that was not tried."""
-        return self.cache.proof(self.key)
-
-    def keep(self, threads: Mapping[str, int]) -> None:
-        self.cache.prove(self.key, threads)
-
-    @property
-    def file(self) -> Path:
-        return self.cache.proof_file(self.key)
 
 
 class CpuStart:
@@ -88,10 +70,20 @@ class CpuStart:
     def _empty(self) -> tuple[Talker, int | None]:
         return empty_talker(self._folder, self._weights)
 
-    def begin(self, threads: int) -> Popen[str]:
-        """A process that makes and keeps what later starts map."""
+    def begin(self, threads: int) -> subprocess.Popen[str]:
+        """A process that makes and keeps what later starts map, and reports on standard error."""
         proof = self.talker_proof(threads).file
-        return first_start.begin(self._folder, self._weights, self._cache.folder, proof)
+        paths = str(self._folder.resolve()), str(self._cache.folder.resolve()), str(proof.resolve())
+        told = json.dumps([paths[0], self._weights, *paths[1:]])
+        boot = BOOT.format(path=sys.path, package=__package__, told=told)
+        return subprocess.Popen(
+            [sys.executable, "-c", boot],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
 
     def keeps(self) -> bool:
         """Whether a process can keep kernels, and what is known of them, for this one."""

@@ -48,8 +48,6 @@ def _prepare_numba() -> None:
 
 
 def _import_torch() -> None:
-    from engine.open import open_engine  # noqa: F401
-
     with lean():
         import torch  # noqa: F401
     from engine.worker.worker import TorchWorker  # noqa: F401

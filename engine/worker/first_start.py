@@ -9,32 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 from engine.atomic import exclusive
 
-# Python's path is this process's, so that both run the same files.
-BOOT = "import sys; sys.path[:] = {path!r}; from {module} import main; main({told!r})"
 KINDNESS = 10  # of its priority
 NAME, MAX_POSITIONS = "first", 512  # of its model and slots, which nobody hears
-
-
-def begin(folder: Path, weights: str, cache: Path, proof: Path) -> subprocess.Popen[str]:
-    """Start the process; it says on standard error how far it is. `proof`: a file that is there
-    once a process has done it."""
-    told = json.dumps([str(folder.resolve()), weights, str(cache.resolve()), str(proof.resolve())])
-    boot = BOOT.format(path=sys.path, module=__name__, told=told)
-    return subprocess.Popen(
-        [sys.executable, "-c", boot],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def main(told: str) -> None:

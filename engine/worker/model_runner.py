@@ -35,8 +35,8 @@ from engine.worker.talker.mixed_batch import MixedBatch
 from engine.worker.talker.prefill import BLOCK, GraphPrefiller, Prefiller, PromptPiece
 
 if TYPE_CHECKING:
-    from engine.worker.cpu_start import KernelProof
     from engine.worker.kernels.cpu.threads import ThreadTeam
+    from engine.worker.loading.start_cache import KernelProof
 
 ADMIT_SIZES = (1, 2, 4, 8, 16, 32, 64)  # admissions per graph
 TEXT_SIZES = (16, 64, 256)  # text ids per graph

@@ -16,11 +16,11 @@ from starlette.requests import HTTPConnection
 from engine import Library, SpeechEngine, SpeechRequest, SpeechStream, Stats
 from studio.api.auth import IDENTITY
 from studio.api.bodies.schemas import SpeechOptions
-from studio.api.compat.request_labels import report_warning
+from studio.api.client_secrets import ClientSecrets
 from studio.api.errors import ApiError, too_many
 from studio.api.metrics import Metrics
 from studio.api.rates import Rates
-from studio.api.realtime.client_secrets import ClientSecrets
+from studio.api.request_labels import report_warning
 from studio.api.single_flight import SingleFlight
 from studio.api.voice_makers import VoiceMakers
 from studio.api.voice_resolver import VoiceResolver

@@ -26,13 +26,13 @@ from studio.api.compat import (
     elevenlabs_timestamps,
     other_paths,
 )
-from studio.api.compat.request_labels import RequestLabels
 from studio.api.errors import ApiError, explain
 from studio.api.mcp_tools import PATH, ToolServer
 from studio.api.methods import METHODS, UNKNOWN, Head, allowed_methods, refuse_method
 from studio.api.metrics import Metrics
 from studio.api.openapi import describe
 from studio.api.rates import Rates
+from studio.api.request_labels import RequestLabels
 from studio.api.responses.paced_bodies import PacedBodies
 from studio.api.routes import realtime, speech, status, voice_consents, voices
 from studio.settings import ApiSettings

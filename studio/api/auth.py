@@ -16,10 +16,10 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from studio.api.compat.request_labels import LIMITS
+from studio.api.client_secrets import ClientSecrets
 from studio.api.errors import ApiError
 from studio.api.rates import Rates, address_of
-from studio.api.realtime.client_secrets import ClientSecrets
+from studio.api.request_labels import LIMITS
 from studio.settings import ApiSettings
 
 IDENTITY = "timbre.identity"  # the client's identity in the scope

@@ -37,7 +37,7 @@ from engine import (
     UnknownLanguage,
     UnknownVoice,
 )
-from studio.api.responses.json_text import to_json
+from studio.api.json_text import to_json
 
 
 @dataclass(eq=False)

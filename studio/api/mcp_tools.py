@@ -23,11 +23,11 @@ from studio.api.bodies.inline_reference import audio_of, is_data_url
 from studio.api.bodies.json_body import parse
 from studio.api.bodies.schemas import Body, DescribedVoice, Language, Name, SpeechBody
 from studio.api.errors import UNFORESEEN, ApiError, explain
+from studio.api.json_text import to_json
 from studio.api.methods import refuse_method
 from studio.api.responses.audio_output import render
 from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.encoding import MEDIA_TYPES
-from studio.api.responses.json_text import to_json
 from studio.api.responses.streaming_response import whole
 from studio.voices.consent import is_consent
 

@@ -35,10 +35,10 @@ from engine import (
 )
 from studio.api.bodies.inline_reference import audio_of, is_data_url, refuse_address
 from studio.api.bodies.schemas import SpeechOptions, VoiceId
-from studio.api.compat.names import OPENAI_MODELS
-from studio.api.compat.request_labels import report_ignored, report_warning
+from studio.api.bodies.service_names import OPENAI_MODELS
 from studio.api.errors import ApiError, explain
 from studio.api.recording_queue import RecordingQueue
+from studio.api.request_labels import report_ignored, report_warning
 from studio.settings import ApiSettings
 from studio.voices.consent import is_consent
 from studio.voices.voice_catalog import Choices, Method

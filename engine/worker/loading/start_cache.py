@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -187,3 +187,21 @@ def _is_own(state: os.stat_result) -> bool:
     if not hasattr(os, "getuid"):
         return True
     return state.st_uid in (0, os.getuid()) and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+class KernelProof(NamedTuple):
+    """Whether kernels gave the plain form's results here, with these weights and sources."""
+
+    cache: StartCache
+    key: str
+
+    def known(self) -> dict[str, int] | None:
+        """Threads by kernel; None: that was not tried."""
+        return self.cache.proof(self.key)
+
+    def keep(self, threads: Mapping[str, int]) -> None:
+        self.cache.prove(self.key, threads)
+
+    @property
+    def file(self) -> Path:
+        return self.cache.proof_file(self.key)

@@ -21,11 +21,11 @@ from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 from engine.worker.talker.decode_step import FrameStep
 
 if TYPE_CHECKING:
-    from engine.worker.cpu_start import KernelProof
     from engine.worker.kernels.cpu.predictor import CpuPredictor
     from engine.worker.kernels.cpu.prompts import CpuPrompts
     from engine.worker.kernels.cpu.talker import CpuTalker
     from engine.worker.kernels.cpu.threads import ThreadTeam
+    from engine.worker.loading.start_cache import KernelProof
 
 TRIAL_PROMPT = 20  # positions before the one that is compared
 TALKER_TOLERANCE = 0.05  # relative: torch's products of 8 bits round their inputs to bfloat16

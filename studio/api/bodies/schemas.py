@@ -21,11 +21,11 @@ from pydantic import (
 from typing_extensions import Self
 
 from engine import MAX_STRENGTH, SamplingParams, format_blend
-from studio.api.compat.format_names import read_format
-from studio.api.compat.names import language_name
-from studio.api.compat.references import with_reference
-from studio.api.compat.request_labels import report_ignored
+from studio.api.bodies.format_names import read_format
+from studio.api.bodies.references import with_reference
+from studio.api.bodies.service_names import language_name
 from studio.api.errors import ApiError
+from studio.api.request_labels import report_ignored
 from studio.api.responses.audio_output import Output
 from studio.api.responses.encoding import (
     OPUS_RATES,

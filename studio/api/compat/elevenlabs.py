@@ -14,10 +14,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from studio.api.api_context import Shared
+from studio.api.bodies.format_names import read_format
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import Body, Language, SpeechBody
 from studio.api.compat.elevenlabs_account import described
-from studio.api.compat.format_names import read_format
 from studio.api.errors import ApiError
 from studio.api.routes.speech import speech
 

@@ -6,9 +6,7 @@ from typing import Any, Final
 
 import anyio.to_thread
 from fastapi import APIRouter
-from starlette.datastructures import Headers
 
-from engine import LANGUAGE_CODES, Capabilities
 from studio.api.api_context import Shared
 from studio.api.errors import ApiError
 
@@ -93,31 +91,3 @@ def described(id: str, name: str, category: str, note: str = "") -> dict[str, An
         "description": note or None,
         "settings": SETTINGS,
     }
-
-
-def asks_as_elevenlabs(headers: Headers) -> bool:
-    """Whether a client is ElevenLabs' SDK, whose list of models has another form."""
-    return "xi-api-key" in headers or headers.get("x-fern-sdk-name") == "elevenlabs"
-
-
-def model_list(every: dict[str, Capabilities], max_text: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "model_id": name,
-            "name": name,
-            "can_be_finetuned": False,
-            "can_do_text_to_speech": True,
-            "can_do_voice_conversion": False,
-            "can_use_style": own.instruct,
-            "can_use_speaker_boost": False,
-            "serves_pro_voices": False,
-            "requires_alpha_access": False,
-            "token_cost_factor": 0.0,
-            "maximum_text_length_per_request": max_text,
-            "languages": [
-                {"language_id": LANGUAGE_CODES.get(each, each), "name": each.capitalize()}
-                for each in own.languages
-            ],
-        }
-        for name, own in every.items()
-    ]

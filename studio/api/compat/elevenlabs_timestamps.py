@@ -20,10 +20,10 @@ from studio.api.bodies.schemas import SpeechBody
 from studio.api.compat.alignment import align
 from studio.api.compat.elevenlabs import DEFAULT_FORMAT, FormatName, SpeechText, speech_body
 from studio.api.errors import ApiError
+from studio.api.json_text import to_json
 from studio.api.metrics import Watch
 from studio.api.responses.audio_output import KeptRender, Render, render
 from studio.api.responses.disconnect import cancel_on_disconnect
-from studio.api.responses.json_text import to_json
 from studio.api.responses.streaming_response import Answer, Delivery, Wrapping, whole
 
 router = APIRouter(tags=["elevenlabs"], route_class=BoundedJson)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from engine import speaking_seconds
+from studio.api.bodies.realtime_events import Item
 from studio.api.errors import ApiError
-from studio.api.realtime.events import Item
 
 MOST: Final = 256  # messages; the oldest go first
 LONGEST: Final = 400_000  # characters of them all

@@ -15,10 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from engine import InvalidSetting, SpeechRequest, TimbreError
 from studio.api.api_context import ApiContext
 from studio.api.bodies.json_body import parse
-from studio.api.bodies.schemas import Configuration, VoiceId
-from studio.api.errors import ApiError, explain
-from studio.api.realtime.conversation import Conversation, Message
-from studio.api.realtime.events import (
+from studio.api.bodies.realtime_events import (
     EVENTS,
     FORMATS,
     NOT_OFFERED,
@@ -37,6 +34,9 @@ from studio.api.realtime.events import (
     SessionUpdate,
     Spoken,
 )
+from studio.api.bodies.schemas import Configuration, VoiceId
+from studio.api.errors import ApiError, explain
+from studio.api.realtime.conversation import Conversation, Message
 from studio.api.realtime.response import Response, new_id
 from studio.api.websocket.ws_inbox import WsInbox, run_together
 from studio.api.websocket.ws_sender import STALLED, WsOutlet

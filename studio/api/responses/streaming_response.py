@@ -20,11 +20,11 @@ from starlette.types import Receive, Scope, Send
 
 from engine import End, Pcm, SpeechStream, TimbreError
 from studio.api.errors import ApiError, explain
+from studio.api.json_text import to_json
 from studio.api.metrics import Watch
 from studio.api.responses.audio_output import Output, Render, render
 from studio.api.responses.disconnect import left
 from studio.api.responses.encoding import MEDIA_TYPES, Format
-from studio.api.responses.json_text import to_json
 from studio.api.responses.word_timestamps import time_headers
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from engine import Pcm
-from studio.api.responses.json_text import to_json
+from studio.api.json_text import to_json
 from studio.word_times import word_times
 
 MOST: Final = 4096  # bytes of a header: proxies refuse longer ones

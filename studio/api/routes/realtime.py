@@ -9,9 +9,9 @@ from fastapi import APIRouter, Request, WebSocket
 from studio.api.api_context import Shared, context_of
 from studio.api.auth import CLIENT_SECRET, IDENTITY, offered_protocols
 from studio.api.bodies.json_body import BoundedJson
+from studio.api.bodies.realtime_events import Session
+from studio.api.client_secrets import ClientSecret, NewSecret
 from studio.api.rates import address_of
-from studio.api.realtime.client_secrets import ClientSecret, NewSecret
-from studio.api.realtime.events import Session
 from studio.api.realtime.response import new_id
 from studio.api.realtime.session import RealtimeSession, check_session, told_session
 from studio.api.routes.speech import REALTIME

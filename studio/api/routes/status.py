@@ -6,12 +6,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 
-from engine import Capabilities
+from engine import LANGUAGE_CODES, Capabilities
 from studio.api.api_context import Shared
-from studio.api.compat.elevenlabs_account import asks_as_elevenlabs, model_list
-from studio.api.compat.names import OPENAI_MODELS
+from studio.api.bodies.service_names import OPENAI_MODELS
 from studio.api.errors import ApiError
 
 router = APIRouter(tags=["server"])
@@ -23,8 +23,8 @@ _OWNER = {"created": 0, "owned_by": "timbre"}
 async def models(context: Shared, request: Request) -> dict[str, Any] | list[dict[str, Any]]:
     """OpenAI's list; ElevenLabs' SDK, which asks at the same path, gets its own."""
     every = dict(context.engine.capabilities())
-    if asks_as_elevenlabs(request.headers):
-        return model_list(every, context.engine.settings.max_text)
+    if _is_elevenlabs(request.headers):
+        return _elevenlabs_models(every, context.engine.settings.max_text)
     here = [_model(name, own) for name, own in every.items()]
     return {"object": "list", "data": [*here, *map(_alias, OPENAI_MODELS)]}
 
@@ -97,3 +97,31 @@ def _model(name: str, own: Capabilities) -> dict[str, Any]:
         "embedding_dim": own.width,
         "max_letters": own.max_letters,
     }
+
+
+def _is_elevenlabs(headers: Headers) -> bool:
+    """Whether a client is ElevenLabs' SDK, whose list of models has another form."""
+    return "xi-api-key" in headers or headers.get("x-fern-sdk-name") == "elevenlabs"
+
+
+def _elevenlabs_models(every: dict[str, Capabilities], max_text: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "model_id": name,
+            "name": name,
+            "can_be_finetuned": False,
+            "can_do_text_to_speech": True,
+            "can_do_voice_conversion": False,
+            "can_use_style": own.instruct,
+            "can_use_speaker_boost": False,
+            "serves_pro_voices": False,
+            "requires_alpha_access": False,
+            "token_cost_factor": 0.0,
+            "maximum_text_length_per_request": max_text,
+            "languages": [
+                {"language_id": LANGUAGE_CODES.get(each, each), "name": each.capitalize()}
+                for each in own.languages
+            ],
+        }
+        for name, own in every.items()
+    ]

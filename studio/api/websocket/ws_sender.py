@@ -19,11 +19,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engine import SAMPLE_RATE, End, TimbreError
 from studio.api.bodies.schemas import Configuration
-from studio.api.compat.request_labels import take_warnings
 from studio.api.errors import UNFORESEEN, ApiError, explain
+from studio.api.json_text import to_json
 from studio.api.metrics import Metrics
+from studio.api.request_labels import take_warnings
 from studio.api.responses.audio_output import KeptRender, Render
-from studio.api.responses.json_text import to_json
 from studio.api.responses.streaming_response import pieces
 from studio.api.responses.word_timestamps import timestamps
 from studio.api.websocket.ws_utterance import Part, Utterance

@@ -17,12 +17,12 @@ from studio.ui.drafts import browser_id, keep_draft
 from studio.ui.gradio_compat.events import api
 from studio.ui.i18n import word
 from studio.ui.live_player import live_player, plays
-from studio.ui.mood_field import MoodField, mood_field
 from studio.ui.tabs.blend_handlers import PHRASE, STEPS, BlendTab, written
+from studio.ui.tabs.mood_field import MoodField, mood_field
 from studio.ui.tabs.take_compare import TakeCompare, pair
 from studio.ui.tabs.voice_form import QUIET, model_menu, on_show, save_form
+from studio.ui.tabs.voice_search import SEARCHED, keep_listed
 from studio.ui.voice_map import voice_map
-from studio.ui.voice_search import SEARCHED, keep_listed
 
 STEP_LABELS: Final = ["A", *(f"{step}/{STEPS - 1}" for step in range(1, STEPS - 1)), "B"]
 MAP_HELP: Final = (

@@ -18,8 +18,8 @@ from studio.ui.drafts import back, browser_id, keep_draft
 from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import word
 from studio.ui.live_player import live_player, plays
-from studio.ui.mood_field import MoodField, mood_field
 from studio.ui.speech_form import SPEEDS
+from studio.ui.tabs.mood_field import MoodField, mood_field
 from studio.ui.tabs.script.options import SPELLINGS
 from studio.ui.tabs.speak_handlers import (
     ADVANCED,

@@ -31,7 +31,6 @@ from studio.takes.event_transport import Payload, refusal
 from studio.ui import take_card
 from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import both, tell, word
-from studio.ui.mood_field import listed_anew
 from studio.ui.speech_form import (
     SpeechForm,
     asked_for,
@@ -40,6 +39,7 @@ from studio.ui.speech_form import (
     read_seed,
     rounded,
 )
+from studio.ui.tabs.mood_field import listed_anew
 from studio.ui.tabs.take_compare import Shown, about, act, newest, shown, speak, with_waves
 from studio.ui.tabs.voice_form import models_now
 from studio.ui.voice_list import found_cards, toggled

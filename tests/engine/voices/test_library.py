@@ -23,7 +23,8 @@ from safetensors.numpy import save
 from engine.errors import InvalidVoice, NameTaken, UnknownVoice
 from engine.types import Clone, Design
 from engine.voices import voice_store
-from engine.voices.library import Library, slug
+from engine.voices.library import Library
+from engine.voices.voice_folder import slug
 from engine.voices.voice_format import MAX_BYTES, unpack, write_card
 from engine.voices.voice_store import CARD, NUMBERS, SavedVoice
 

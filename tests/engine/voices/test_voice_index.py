@@ -14,7 +14,8 @@ import pytest
 from engine.errors import LibraryFull, UnknownVoice
 from engine.types import Design
 from engine.voices import voice_index
-from engine.voices.library import TRASH, Library
+from engine.voices.library import Library
+from engine.voices.voice_folder import TRASH
 from engine.voices.voice_store import CARD
 
 CALM = Design("calm")

@@ -16,8 +16,8 @@ from engine import EngineSettings, Library
 from engine.testing import FakeEngine
 from studio.api import create_api
 from studio.api.bodies.schemas import SpeechBody
+from studio.api.json_text import to_json
 from studio.api.responses.encoding import MEDIA_TYPES
-from studio.api.responses.json_text import to_json
 from tests.studio.api.routes.test_voices import recording, upload
 from tests.support.serving import wait_until
 

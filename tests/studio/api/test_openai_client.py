@@ -15,7 +15,7 @@ import soundfile
 
 from engine import FRAME_SAMPLES, Engine, Library
 from studio.api import ApiSettings, create_api
-from studio.api.compat.names import OPENAI_MODELS
+from studio.api.bodies.service_names import OPENAI_MODELS
 from tests.studio.api.conftest import Serve
 
 TEXT = "The morning train was late again, so she read the last chapter on the platform."

@@ -27,8 +27,8 @@ from studio.scripts.music.cue import (
     chapters_of,
     lines_under,
 )
-from studio.scripts.music.script_music import cue_of, preview
 from studio.scripts.open_script import OpenScript
+from studio.scripts.rendering.script_music import cue_of, preview
 from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About
 from studio.ui.gradio_compat.events import Trigger

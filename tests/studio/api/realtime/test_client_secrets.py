@@ -11,7 +11,7 @@ from starlette.testclient import WebSocketDenialResponse
 
 from engine import Engine, Library
 from studio.api import ApiSettings, create_api
-from studio.api.realtime.client_secrets import MOST
+from studio.api.client_secrets import MOST
 
 CREATE, SOCKET = "/v1/realtime/client_secrets", "/v1/realtime?model=gpt-realtime"
 KEY = {"authorization": "Bearer a-key-of-the-server"}
@@ -89,7 +89,7 @@ def test_what_does_not_hold_is_refused(
     elif name == "unknown":
         value += "x"
     else:
-        from studio.api.realtime.client_secrets import NewSecret
+        from studio.api.client_secrets import NewSecret
 
         for _ in range(MOST):
             secrets.add(NewSecret(), "")

@@ -16,8 +16,8 @@ from starlette.websockets import WebSocketDisconnect
 
 from engine import FRAME_SAMPLES, Engine, Library
 from studio.api import ApiSettings, create_api
+from studio.api.bodies.realtime_events import EVENTS, Item
 from studio.api.realtime.conversation import LONGEST, MOST, Conversation
-from studio.api.realtime.events import EVENTS, Item
 from tests.studio.api.routes.test_voices import speak
 from tests.support.serving import wait_until
 

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from engine import Engine, EngineSettings, Library, SpeechStream
 from engine.testing import Costs, FakeEngine
 from studio.api import ApiSettings, create_api
-from studio.api.responses.json_text import to_json
+from studio.api.json_text import to_json
 from tests.studio.api.conftest import Serve
 from tests.support.serving import wait_until
 

@@ -18,7 +18,7 @@ from httpx import Response
 from engine import SAMPLE_RATE, Clone, Engine, Library
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
-from studio.api.compat.names import OPENAI_MODELS
+from studio.api.bodies.service_names import OPENAI_MODELS
 from studio.api.metrics import Metrics
 
 TEXT = "The morning train was late again."

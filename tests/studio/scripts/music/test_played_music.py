@@ -13,8 +13,8 @@ from engine import Pcm
 from studio.context import Studio
 from studio.scripts.music.bed import Bed
 from studio.scripts.music.reel import Samples
-from studio.scripts.music.script_music import ScriptMusic
 from studio.scripts.rendering.playback import ScriptPlayback
+from studio.scripts.rendering.script_music import ScriptMusic
 from studio.ui.tabs.script.handlers import ScriptTab
 from tests.studio.scripts.music.test_script_music import Reader, exported
 from tests.support.script_tab_makers import spoken, whole

@@ -16,8 +16,8 @@ from studio.scripts import Projects
 from studio.scripts.export.limiter import CEILING, true_peaks
 from studio.scripts.export.script_files import ExportOptions, check_export, export
 from studio.scripts.music.cue import MOST_CUES, Cue, lines_under
-from studio.scripts.music.script_music import ScriptMusic, preview
 from studio.scripts.open_script import OpenScript
+from studio.scripts.rendering.script_music import ScriptMusic, preview
 from studio.ui.tabs.script.handlers import ScriptTab
 from tests.support.script_tab_makers import act, spoken, whole
 

@@ -14,8 +14,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from studio.api.bodies.realtime_events import Session
 from studio.api.bodies.schemas import Body
-from studio.api.realtime.events import Session
 
 PATH: Final = "/v1/realtime"
 PREFIX: Final = "ek_"
