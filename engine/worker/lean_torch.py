@@ -10,6 +10,8 @@ no engine.
 from __future__ import annotations
 
 import importlib
+import inspect
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,20 +19,25 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from threading import RLock
-from types import ModuleType
+from types import FrameType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
 
 TRIED = ("2.13.",)  # releases whose modules can be read in this order
+AS_IT_IS = "torch_as_it_is"  # an option of Python's (-X): leave nothing out
 REGISTERED = "torch._meta_registrations"  # by being imported
 LATER = (
     REGISTERED,
+    "torch._export",
     "torch.ao",
     "torch.compiler",
     "torch.distributions",
+    "torch.export",
     "torch.fft",
+    "torch.func",
+    "torch.fx.passes",
     "torch.masked",
     "torch.multiprocessing",
     "torch.nested",
@@ -44,9 +51,11 @@ LATER = (
     "torch.quasirandom",
     "torch.sparse",
     "torch.testing",
+    "torch.utils._debug_mode",
     "torch.utils.data",
 )
 
+_getframeinfo = inspect.getframeinfo
 _reading = RLock()
 _pending: dict[str, Loader] = {}
 
@@ -96,20 +105,34 @@ class _LaterFinder:
 
 @contextmanager
 def lean() -> Iterator[None]:
-    """While torch is imported; with a release that was not tried, it is imported as it is."""
+    """While torch is imported; with a release that was not tried, it is imported as it is.
+
+    Where it fails, this process begins anew and leaves nothing out.
+    """
     finder: Any = _LaterFinder
     try:
         tried = version("torch").startswith(TRIED)
     except PackageNotFoundError:  # built where it lies
         tried = False
-    if not tried:
+    if not tried or AS_IT_IS in sys._xoptions:
         yield
         return
+    told, inspect.getframeinfo = inspect.getframeinfo, _told_of
     sys.meta_path.insert(0, finder)
     try:
         yield
+    except Exception:
+        again = [sys.executable, "-X", AS_IT_IS, *sys.orig_argv[1:]]
+        os.execv(sys.executable, again)
     finally:
         sys.meta_path.remove(finder)
+        inspect.getframeinfo = told
+
+
+def _told_of(frame: FrameType | TracebackType, context: int = 1) -> inspect.Traceback:
+    """Where an operator is registered, for torch's messages; the line itself is not read, for which
+    `inspect` looks at the file of every module there is."""
+    return _getframeinfo(frame, 0)
 
 
 def whole() -> None:

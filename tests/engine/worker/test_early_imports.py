@@ -39,6 +39,17 @@ assert torch.fft.rfft(torch.ones(4))[0] == 4
 assert torch.empty(2, 3, device="meta").cumsum(0).shape == (2, 3)
 """
 
+FAILS = """
+from engine.worker import lean_torch
+
+lean_torch.LATER += ("torch.nn",)  # not in that order
+import engine.worker.early_imports
+import torch
+
+assert lean_torch.AS_IT_IS in sys._xoptions and not lean_torch._pending
+torch.Generator()
+"""
+
 TEXTS = """
 import engine.worker.early_imports
 import engine.remote.process
@@ -48,7 +59,7 @@ assert not [name for name in heavy if name in sys.modules]
 """
 
 
-@pytest.mark.parametrize("code", [NUMBA, TORCH, TEXTS])
+@pytest.mark.parametrize("code", [NUMBA, TORCH, FAILS, TEXTS])
 def test_what_is_left_out_is_there_for_those_who_ask(code: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error::ImportWarning", "-c", f"import sys\n{code}"],
