@@ -375,14 +375,17 @@ class TorchWorker:
         return CpuStart(StartCache(settings.cache), folder, settings.weights)
 
     def _speed_up(self, runner: ModelRunner, start: CpuStart | None, waits: bool = False) -> None:
-        """Kernels if these are right here, else traces; `waits`: kernels follow later."""
+        """Kernels if these are right here, else traces; `waits`: kernels follow later, before a
+        trace, which takes seconds, would have been worth it."""
+        if waits:
+            return
         settings, weights = self._settings, _bytes(runner.talker)
         threads = step_threads(self._cores, start.bytes if start else weights)
         proof = start.talker_proof(threads) if start else None
-        if settings.weights != "full" and not waits and runner.use_cpu_kernels(threads, proof):
+        if settings.weights != "full" and runner.use_cpu_kernels(threads, proof):
             return
         # a trace takes 160 MB at published sizes, and half a second
-        rows = TRACED_ROWS if weights < LARGE_WEIGHTS and not waits else 1
+        rows = TRACED_ROWS if weights < LARGE_WEIGHTS else 1
         runner.step.predict.trace(min(settings.max_num_seqs, rows))
 
     def _waits(self, start: CpuStart | None) -> bool:
