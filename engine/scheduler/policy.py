@@ -2,9 +2,9 @@
 
 Pure functions over attempts, step costs and settings. Running work is ranked by slack: the seconds
 before its listener would notice a delay. An attempt without a first chunk has none; a live stream
-has its buffered audio; a file ranks after every stream that is short of audio, and moves up while
-it is paused. The numbers are in engine/thresholds.py; a profile changes some of them, never the
-rules.
+has its buffered audio, of which what is held back counts little; a file ranks after every stream
+that is short of audio, and moves up while it is paused. The numbers are in engine/thresholds.py; a
+profile changes some of them, never the rules.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ def slack(attempt: Attempt, settings: EngineSettings, now: float) -> float:
         return settings.ample_lead + max(0.0, settings.file_pause - paused)
     if attempt.before_first_chunk and not attempt.planned_codec_frames:
         return NOT_STARTED
-    return sequence.playback.lead(now) + attempt.held_seconds + attempt.seconds_in_codec
+    ready = attempt.held_seconds + attempt.seconds_in_codec
+    if not attempt.begun:  # what is held is not heard: the listener waits for the rest of it
+        ready = min(ready, settings.ample_lead / 2)
+    return sequence.playback.lead(now) + ready
 
 
 def by_urgency(attempts: Iterable[Attempt], settings: EngineSettings, now: float) -> Ranked:

@@ -103,3 +103,20 @@ def test_any_other_work_that_leaves_enough_for_real_time_is_borne(seed: int) -> 
 def test_below_real_time_speech_is_held_back_until_it_plays_without_a_gap() -> None:
     theatre = spoken(0.1, 40)
     assert not [gap for each in theatre.listeners for gap in each.gaps if gap > NOTICED]
+
+
+def test_a_file_waits_while_speech_is_held_back_for_a_listener() -> None:
+    """Held audio was taken for audio that plays: files ran beside it and doubled the wait."""
+
+    def wait(files: int) -> float:
+        theatre = Simulation(Costs(row=0.1, decoded_chunk=CHUNK, decoded_frame=FRAME), **PROFILE)
+        known = {rows: rows * 0.1 + ONE for rows in (1, 2, 4)}
+        theatre.engine.loop.scheduler.step_cost.decode.anchor(known)
+        request = SpeechRequest("a" * 60, Preset("ryan"), seed=3)
+        file = SpeechRequest("a" * 90, Preset("ryan"), seed=9, live=False)
+        theatre.play([*[(0.0, file)] * files, (5.0, request)])
+        listener = next(each for each in theatre.listeners if each.request.live)
+        assert listener.first is not None
+        return listener.first - listener.arrived
+
+    assert wait(files=2) < 1.3 * wait(files=0)
