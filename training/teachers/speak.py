@@ -30,7 +30,8 @@ MAX_BATCH_FRAMES = 8_000  # frames of one batch, 200 s: about 12 GB on a GPU
 LONG_SPACE = 5  # frames: a space of so many is a pause
 STRETCH, MORE = 1.06, 8  # of one batch: rows this much longer, and so many frames, at most
 VOICED = 40.0  # Hz: below this nothing is voiced
-RISE = (-2.0, 6.0)  # semitones beside the middle of what went before: of a question's last stress
+RISE = (-2.0, 7.0)  # semitones beside the middle of what went before: of a question's last stress
+RISEN = 0.6  # of what is voiced from there to the end: then it is as high as it gets
 ASKING = {
     "who",
     "whom",
@@ -199,20 +200,22 @@ def asks_yes_or_no(text: str) -> bool:
 def raise_end(pitch: Tensor, frames: Tensor, phonemes: str) -> None:
     """Let the pitch [2 T] of a question rise, in place, from its last stressed sound to its end."""
     stressed = max(phonemes.rfind("ˈ"), phonemes.rfind("ˌ"))
-    ends = frames.cumsum(0) * (len(pitch) / int(frames.sum()))
+    step = len(pitch) / int(frames.sum())
+    ends = frames.cumsum(0) * step
     spoken = [n for n, letter in enumerate(phonemes, 1) if letter.isalpha() and letter not in "ˈˌ"]
     if stressed < 0 or not spoken:
         return
-    first, last = int(ends[stressed]), int(ends[spoken[-1]])
-    voiced = pitch[first:last]
-    heard = voiced[voiced > VOICED]
+    # Sounds are heard early, and pitch is not: it has to be there when they are.
+    early = round(EARLY / kokoro.FRAME * step)
+    first, last = max(0, int(ends[stressed]) - early), int(ends[spoken[-1]])
+    place = first + (pitch[first:last] > VOICED).nonzero()[:, 0]
     before = pitch[:first][pitch[:first] > VOICED]
-    if last - first < 4 or not len(heard):
+    heard = int((place < last - early).sum())
+    if heard < 2:
         return
-    middle = (before if len(before) else heard).log2().median()
-    rise = torch.linspace(RISE[0], RISE[1], last - first, device=pitch.device) / 12
-    raised = 2 ** (middle + rise)
-    pitch[first:last] = torch.where(voiced > VOICED, raised, voiced)
+    middle = (before if len(before) else pitch[place]).log2().median()
+    way = (torch.arange(len(place), device=pitch.device) / (RISEN * heard)).clamp(max=1)
+    pitch[place] = 2 ** (middle + (RISE[0] + (RISE[1] - RISE[0]) * way) / 12)
 
 
 def batches(planned: Sequence[PlannedJob]) -> Iterator[Sequence[PlannedJob]]:
