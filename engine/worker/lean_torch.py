@@ -68,15 +68,18 @@ class _Later(ModuleType):
         if name.startswith("__") and name != "__all__":
             raise AttributeError(name)
         _read(self)
+        if type(self) is _Later:  # it is being read, and asks itself
+            raise AttributeError(f"{self.__name__} has no {name} yet", name=name, obj=self)
         return getattr(self, name)
 
 
 def _read(module: ModuleType) -> None:
+    """Read it unless it is; another thread that asks meanwhile waits for all of it."""
     with _reading:
         loader = _pending.pop(module.__name__, None)
         if loader is not None:
-            module.__class__ = ModuleType
             loader.exec_module(module)
+            module.__class__ = ModuleType
 
 
 class _LaterLoader(Loader):

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+
+from engine.worker import lean_torch
 
 NUMBA = """
 import sys
@@ -71,10 +79,33 @@ def test_what_is_left_out_is_there_for_those_who_ask(code: str) -> None:
 
 
 def test_a_torch_that_was_not_tried_is_imported_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.worker import lean_torch
-
     monkeypatch.setattr(lean_torch, "version", lambda name: "3.0.0")
     before = list(sys.meta_path)
     with lean_torch.lean():
         assert sys.meta_path == before
     lean_torch.whole()  # nothing was left out
+
+
+def test_a_module_is_read_once_whoever_asks_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    begun, go = threading.Event(), threading.Event()
+    (tmp_path / "read_later.py").write_text("begun.set()\nassert go.wait(60)\nvalue = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(builtins, "begun", begun, raising=False)
+    monkeypatch.setattr(builtins, "go", go, raising=False)
+    monkeypatch.setattr(lean_torch, "version", lambda name: f"{lean_torch.TRIED[0]}0")
+    monkeypatch.setattr(lean_torch, "LATER", ("read_later",))
+    with lean_torch.lean():
+        module = importlib.import_module("read_later")
+    assert not begun.is_set()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(lambda: module.value)
+        assert begun.wait(60)
+        second = pool.submit(lambda: module.value)
+        while not (second.running() or second.done()):
+            time.sleep(0.001)
+        time.sleep(0.05)  # it fails at once where it does not wait
+        go.set()
+        assert first.result() == second.result() == 3
+    del sys.modules["read_later"]
