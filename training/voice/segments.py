@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -31,6 +32,7 @@ SOUNDS = (".wav", ".flac", ".ogg", ".mp3", ".m4a", ".webm", ".mp4")
 TIMES = (".srt", ".vtt")
 
 Recognise = Callable[[Waveform], str]
+Tables: TypeAlias = dict[Path, dict[str, str]]  # texts by the name of a recording, by folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +67,13 @@ def segments_of(paths: Sequence[Path], recognise: Recognise | None = None) -> It
 
 
 def _told(
-    path: Path, recording: LongRecording, listed: dict[str, str], recognise: Recognise | None
+    path: Path, recording: LongRecording, listed: Tables, recognise: Recognise | None
 ) -> Iterator[Segment]:
     for ending in TIMES:
         if (times := path.with_suffix(ending)).is_file():
             yield from _by_times(recording, times)
             return
-    text = listed.get(path.stem) or listed.get(path.name) or _beside(path)
+    text = _in_table(path, listed) or _beside(path)
     if text and recording.seconds <= LONGEST + 1:
         wave = trimmed(recording.waveform)
         yield judged(Segment(recording.name, wave, text))
@@ -196,15 +198,23 @@ def _beside(path: Path) -> str:
     return " ".join(_text(text).split()) if text.is_file() else ""
 
 
-def _listed(paths: Sequence[Path]) -> dict[str, str]:
-    """Texts by file from a metadata.csv in a folder: NAME|TEXT, a line each."""
-    found: dict[str, str] = {}
+def _listed(paths: Sequence[Path]) -> Tables:
+    """The metadata.csv of each folder that has one: NAME|TEXT, a line each."""
+    found: Tables = {}
     for path in paths:
         table = path / "metadata.csv"
         if path.is_dir() and table.is_file():
             rows = (line.split("|") for line in _text(table).splitlines())
-            found |= {row[0].strip(): row[-1].strip() for row in rows if len(row) > 1}
+            found[path] = {row[0].strip(): row[-1].strip() for row in rows if len(row) > 1}
     return found
+
+
+def _in_table(path: Path, listed: Tables) -> str:
+    """By the table of its own folder: others may have the same names. Without one by any."""
+    own = listed.get(path.parent)
+    tables = listed.values() if own is None else [own]
+    found = (table.get(path.stem) or table.get(path.name) for table in tables)
+    return next(filter(None, found), "")
 
 
 def _text(path: Path) -> str:

@@ -113,8 +113,8 @@ def loudness_of(pcm: Pcm) -> float:
 
 
 def preview(opened: OpenScript, cue: Cue) -> Pcm:
-    """The first seconds of the script with its music where a cue begins; where no line of it is
-    spoken yet, the music alone. Raises InvalidSetting where its sound is missing."""
+    """The first seconds of the script with its music where a cue begins; where no line under the
+    cue is spoken yet, the music alone. Raises InvalidSetting where its sound is missing."""
     music, sounds = opened.music, opened.sounds
     assert music is not None
     assert sounds is not None
@@ -122,8 +122,12 @@ def preview(opened: OpenScript, cue: Cue) -> Pcm:
         music.check()
     check_lines(cue, opened.script)
     timeline = build_timeline(opened.script, opened.jobs, sounds)
-    place = lines_under(cue, opened.script)[0]
-    bed, limiter, wanted = music.bed(timeline, place), Limiter(), round(PREVIEW * SAMPLE_RATE)
+    places = lines_under(cue, opened.script)
+    place, wanted = places[0], round(PREVIEW * SAMPLE_RATE)
+    bed, limiter = music.bed(timeline, place), Limiter()
+    if not any(timeline.spans[each].samples for each in places):
+        alone = bed.under(opened.script.lines[place].id, np.zeros(wanted, np.int16))
+        return as_pcm(np.concatenate([limiter.feed(alone), limiter.finish()]))[:wanted]
     parts = []
     for span in timeline.spans[place:]:
         pauses = [(each, bool(span.key)) for each in silence_of(span)]
@@ -133,10 +137,7 @@ def preview(opened: OpenScript, cue: Cue) -> Pcm:
             wanted -= len(mixed)
         if wanted <= 0:
             break
-    if wanted > 0 and not timeline.samples:
-        quiet = np.zeros(wanted, np.int16)
-        parts.append(limiter.feed(bed.under(opened.script.lines[place].id, quiet)))
-    elif wanted > 0:
+    else:
         parts += [limiter.feed(rest) for rest in bed.tail()]
     return as_pcm(np.concatenate([*parts, limiter.finish()]))[: round(PREVIEW * SAMPLE_RATE)]
 

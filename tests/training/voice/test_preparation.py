@@ -89,6 +89,19 @@ def test_subtitles_and_lists_give_words(tmp_path: Path) -> None:
     assert (found.text, found.doubtful) == ("I heard it, all of it.", "")
 
 
+def test_a_list_tells_the_words_of_its_own_folder(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("monday", "tuesday")]
+    for folder, text in zip(folders, ENGLISH, strict=False):
+        folder.mkdir()
+        written(folder / "0001.wav", voiced(4))
+        (folder / "metadata.csv").write_text(f"0001|{text}\n")
+    assert [each.text for each in segments_of(folders)] == list(ENGLISH[:2])
+    bare = tmp_path / "wavs"  # beside its list, as data sets have it
+    bare.mkdir()
+    written(bare / "0001.wav", voiced(4))
+    assert [each.text for each in segments_of([folders[1], bare])] == [ENGLISH[1]] * 2
+
+
 def refused(path: Path, what: type[TimbreError], says: str, **wish: str) -> None:
     job = path.parent / "job"
     with pytest.raises(what, match=says):

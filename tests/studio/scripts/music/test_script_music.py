@@ -227,3 +227,20 @@ def test_a_preview_is_the_beginning_of_the_mix(
     assert 0 < len(heard) <= 10 * SECOND
     same = len(heard) - SECOND  # its limiter looks no further than it plays
     assert np.abs(heard[:same].astype(int) - mixed[:same]).max() <= 1
+
+
+def test_a_preview_under_lines_that_are_not_spoken_is_the_music_alone(
+    studio: Studio, number: str, music: ScriptMusic, tab: ScriptTab
+) -> None:
+    spoken(tab, number, aloud=False)
+    opened = studio.scripts.open(number)
+    assert opened.sounds
+    _, second, third, *_ = (line.id for line in opened.script.lines)
+    for line in (second, third):
+        opened.sounds.drop(opened.job(line).key)
+    values = {"over": "lines", "first": second, "last": third, "fade_out": 0.0}
+    opened = music.add(number, Path("a.mp3"), values)
+    [cue] = opened.project.cues
+    heard = preview(opened, cue)
+    assert len(heard) == 10 * SECOND
+    assert np.abs(heard[5 * SECOND :].astype(int)).mean() > 100
