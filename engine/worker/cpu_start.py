@@ -35,6 +35,7 @@ from engine.worker.loading.packed_talker import (
 from engine.worker.loading.start_cache import KernelProof, StartCache
 from engine.worker.loading.weight_loader import weight_files
 
+MOST_FULL = 1 << 30  # bytes of full weights that are kept, in both their forms
 QUICK = FRAME_SECONDS / 4  # a frame's time that is believed without looking again
 # Python's path is this process's, so that both run the same files.
 BOOT = "import sys; sys.path[:] = {path!r}; from {package}.first_start import main; main({told!r})"
@@ -122,6 +123,9 @@ class CpuStart:
         bits = layer_bits(talker)
         panels = _takes_panels(bits)
         if not self._maps(bits, panels, threads) or not fits_bfloat16(talker):
+            return False
+        forms = packed_forms(talker, panels)
+        if bits is None and sum(form.bytes for form in forms.values()) > MOST_FULL:
             return False
         arrays = packed_arrays(talker, panels)
         self._cache.keep("talker", self._talker_key, arrays)

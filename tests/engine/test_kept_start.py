@@ -6,13 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from engine import Preset, SpeechRequest, open_engine
 from engine.checkpoints.files import CODEC_FOLDER
 from engine.types import Codes, Pcm
+from engine.worker import cpu_start
 from engine.worker import worker as worker_module
 from engine.worker.codec.cpu_decoder import CpuDecoder
 from engine.worker.cpu_start import CpuStart
+from engine.worker.loading.model_loader import load_talker
 from engine.worker.loading.start_cache import StartCache
 from engine.worker.talker import cpu_kernels
 from studio.cli.app_context import MINI
@@ -112,3 +115,17 @@ def test_what_is_damaged_is_made_again(caches: dict[str, tuple[Path, Spoken]]) -
         path.write_bytes(data[:-4096] + bytes(4096))
     same(spoken("8bit", folder), first)
     assert [path.read_bytes() for path in files] == whole
+
+
+def test_full_weights_of_a_large_model_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody asked for a copy of a model in the cache, three times its size."""
+    talker = load_talker(MINI, torch.device("cpu"), torch.float32, "full")
+    start = CpuStart(StartCache(tmp_path), MINI, "full")
+    start.talker_proof(1).keep({"talk": 1})
+    monkeypatch.setattr(cpu_start, "MOST_FULL", 1 << 20)
+    assert not start.keep_talker(talker, 1)
+    assert not list(tmp_path.glob("*.packed"))
+    monkeypatch.undo()
+    assert start.keep_talker(talker, 1)
