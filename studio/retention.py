@@ -2,7 +2,8 @@
 
 The server starts it, whatever it serves. What was deleted stays in the trash for TRASH_DAYS; what
 guests have made is deleted after some days, starred or not. Samples of voices, which may have been
-deleted, go by their age. Knows stores and no page.
+deleted, go by their age, recordings whose training was never made after a day. Knows stores and no
+page.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from studio.scripts.store import ScriptStore
 from studio.settings import StudioSettings
 from studio.takes import voice_samples
 from studio.takes.take_store import DAY, Keeping, Takes
+from studio.voices import voice_training
 
 HOUR: Final = 3600.0
 TRASH_DAYS: Final = 30  # for which a deleted voice, take or script can be restored
@@ -57,6 +59,7 @@ class Retention:
         for work in (
             self.tidy_voices,
             self.tidy_samples,
+            self.tidy_trainings,
             self.tidy_takes,
             self.tidy_scripts,
             self.tidy_guests,
@@ -72,6 +75,10 @@ class Retention:
         """Remove samples of voices as early as a voice deleted when they were made is removed."""
         days = min(TRASH_DAYS, self.settings.guest_days) if self.settings.guests else TRASH_DAYS
         voice_samples.remove_older(self.settings.data / voice_samples.FOLDER, days)
+
+    def tidy_trainings(self) -> None:
+        """Remove recordings that a killed process left half prepared."""
+        voice_training.remove_unfinished(self.settings.data, DAY)
 
     def tidy_takes(self) -> None:
         """Remove takes that were deleted long ago, also where no page has them open."""

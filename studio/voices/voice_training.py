@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,6 +146,17 @@ class VoiceTraining:
         process = self._processes.get(training)
         alive = process is not None and process.poll() is None
         return alive or self.folder(training).locked
+
+
+def remove_unfinished(data: Path, seconds: float) -> None:
+    """Delete recordings whose preparation was killed so many seconds ago: no list has them."""
+    for path in (data / FOLDER).glob("*"):
+        there = [path, path / "segments"]
+        own = path.is_dir() and not path.is_symlink() and _ID.fullmatch(path.name)
+        if not own or (path / "job.json").exists():
+            continue
+        if max(map(_changed, there)) < time.time() - seconds:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _changed(path: Path) -> float:

@@ -17,6 +17,7 @@ from studio.scripts import Casting, Project, Projects, script_of_text
 from studio.scripts.store import ScriptStore
 from studio.settings import StudioSettings
 from studio.takes.take_store import DAY, Keeping, Takes
+from studio.voices import voice_training
 from tests.support.serving import wait_until
 from tests.support.tab_makers import make_studio
 
@@ -62,6 +63,19 @@ def test_samples_of_voices_go_as_early_as_a_deleted_voice(
     settings = StudioSettings(data=tmp_path, guests=guests, guest_days=7, page=False)
     Retention(settings, Library(tmp_path / "voices")).tidy_samples()
     assert {path.stem for path in folder.glob("*")} == {"old", "week", "new"} - gone
+
+
+def test_recordings_of_a_training_that_was_never_made_go(settings: StudioSettings) -> None:
+    place = settings.data / voice_training.FOLDER
+    killed, young, made, copied = (place / name for name in ("a" * 12, "b" * 12, "c" * 12, "mine"))
+    for folder in (killed, young, made, copied):
+        (folder / "segments").mkdir(parents=True)
+        (folder / "segments" / "0000.wav").write_bytes(b"a person's")
+    (made / "job.json").write_bytes(b"{}")
+    for folder in (killed, made, copied):
+        age(folder, 2)
+    Retention(settings, Library(settings.data / "voices")).tidy_trainings()
+    assert sorted(place.iterdir()) == [young, made, copied]
 
 
 def test_the_trash_of_a_guest_who_keeps_coming_back_is_emptied(
