@@ -44,11 +44,11 @@ class Places:
     def place(self, address: str) -> Iterator[None]:
         """Raises ApiError."""
         if self._taken.total() >= self._count:
-            said = "All sockets are in use. Try again soon."
-            raise ApiError(503, said, "too_many_sockets", headers={"Retry-After": "5"})
+            problem = "All sockets are in use. Try again soon."
+            raise ApiError(503, problem, "too_many_sockets", headers={"Retry-After": "5"})
         if self._taken[address] >= self._of_one:
-            said = f"Only {self._of_one} sockets of one address can be open. Close one."
-            raise too_many(said, "too_many_sockets", 5)
+            problem = f"Only {self._of_one} sockets of one address can be open. Close one."
+            raise too_many(problem, "too_many_sockets", 5)
         self._taken[address] += 1
         try:
             yield
@@ -72,22 +72,22 @@ class ApiContext:
     secrets: ClientSecrets = field(default_factory=ClientSecrets)
     exposition: SingleFlight[bytes] = field(default_factory=SingleFlight)  # of the metrics
 
-    async def request(self, manner: SpeechOptions, text: str, live: bool = True) -> SpeechRequest:
+    async def request(self, options: SpeechOptions, text: str, live: bool = True) -> SpeechRequest:
         """Build the engine's request from a body. Raises RequestError or ApiError."""
-        manner = await self.voices.with_voice(manner)
+        options = await self.voices.with_voice(options)
         return SpeechRequest(
             text=text,
-            voice=await self.voices.resolve(manner),
-            language=manner.language,
-            sampling=manner.sampling(),
-            seed=manner.seed,
-            max_frames=self._frames(manner.max_new_tokens),
+            voice=await self.voices.resolve(options),
+            language=options.language,
+            sampling=options.sampling(),
+            seed=options.seed,
+            max_frames=self._frames(options.max_new_tokens),
             live=live,
-            layout=manner.layout,
-            ignore_end=manner.ignore_eos,
-            early=manner.early_start,
-            spell_out=manner.spell_out,
-            model=self.voices.model(manner.model),
+            layout=options.layout,
+            ignore_end=options.ignore_eos,
+            early=options.early_start,
+            spell_out=options.spell_out,
+            model=self.voices.model(options.model),
             moods=await self.voices.moods_in(text),
         )
 

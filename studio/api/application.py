@@ -110,8 +110,8 @@ class _Doors:
 
     def __init__(self, app: ASGIApp, context: ApiContext) -> None:
         paced = Head(PacedBodies(app, context.settings.stall_timeout))
-        told = (context.settings, context.rates, context.secrets, context.metrics.refuse)
-        gate = AuthGate(paced, *told)
+        access = (context.settings, context.rates, context.secrets, context.metrics.refuse)
+        gate = AuthGate(paced, *access)
         self._app = ForPaths(app, RequestLabels(ForPaths(paced, gate, GUARDED)), OURS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -48,12 +48,12 @@ class Keys:
         """The internal name of a valid key; empty if no keys are set."""
         if not self._digests:
             return ""
-        asked = _digest(key)
+        digest = _digest(key)
         # with every key, so that the time tells nothing
-        matches = [hmac.compare_digest(asked, known) for known in self._digests]
+        matches = [hmac.compare_digest(digest, known) for known in self._digests]
         if not any(matches):
             raise _no_key()
-        return asked.hex()[:16]
+        return digest.hex()[:16]
 
     def is_strong(self, key: str) -> bool:
         """Whether it is one of the keys, and one that nobody can find by trying."""

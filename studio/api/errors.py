@@ -60,21 +60,26 @@ class ApiError(Exception):
     @property
     def retry_after(self) -> int | None:
         """Seconds after which to retry; None where a retry does not help."""
-        told = self.headers.get("Retry-After", "")
-        return int(told) if told.isdecimal() else None
+        header = self.headers.get("Retry-After", "")
+        return int(header) if header.isdecimal() else None
 
     def body(self) -> dict[str, Any]:
-        said = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        fields = {
+            "message": self.message,
+            "type": self.type,
+            "param": self.param,
+            "code": self.code,
+        }
         if self.retry_after is not None:  # WebSocket messages have no headers
-            return {"error": {**said, "retry_after": self.retry_after}}
-        return {"error": said}
+            return {"error": {**fields, "retry_after": self.retry_after}}
+        return {"error": fields}
 
     def response(self, path: str = "") -> Response:
         """`path`: of the request. On ElevenLabs' paths its form is there as well."""
-        told = self.body()
+        body = self.body()
         if path.startswith(ELEVENLABS_PATHS):
-            told["detail"] = {"status": self.code, "message": self.message}
-        return Response(to_json(told), self.status, self.headers, media_type="application/json")
+            body["detail"] = {"status": self.code, "message": self.message}
+        return Response(to_json(body), self.status, self.headers, media_type="application/json")
 
 
 ELEVENLABS_PATHS = ("/v1/text-to-speech/", "/v1/voices", "/v2/voices")
@@ -151,8 +156,8 @@ def _misfit(problems: Sequence[Any]) -> ApiError:
         return ApiError(400, f"'{param}' is missing. Add it.", "missing", param)
     if first["type"] == "too_short" and first["ctx"]["min_length"] == 1:
         return ApiError(400, f"'{param}' is empty: send a non-empty list.", "invalid_value", param)
-    said = first["msg"].removeprefix("Value error, ")
-    return ApiError(400, f"{param}: {said}" if param else said, "invalid_value", param)
+    problem = first["msg"].removeprefix("Value error, ")
+    return ApiError(400, f"{param}: {problem}" if param else problem, "invalid_value", param)
 
 
 def _field(place: Sequence[str | int]) -> str | None:

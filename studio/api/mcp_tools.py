@@ -112,11 +112,11 @@ class VoiceTools:
                 watch.end(stream.end)
         data = await anyio.to_thread.run_sync(render, pcm, body.output)
         notices = "".join(f" {notice}" for notice in stream.notices)
-        told = f"Spoken with seed {stream.seed}.{notices}"
+        summary = f"Spoken with seed {stream.seed}.{notices}"
         sound = AudioContent(
             type="audio", data=b64encode(data).decode(), mime_type=MEDIA_TYPES[asked.format]
         )
-        return [sound, TextContent(type="text", text=told)]
+        return [sound, TextContent(type="text", text=summary)]
 
     async def list_voices(self, asked: ListVoices) -> dict[str, Any]:
         saved = await anyio.to_thread.run_sync(self._context.library.list)

@@ -50,8 +50,8 @@ def allowed_methods(api: FastAPI, scope: Scope) -> list[str]:
 def refuse_method(method: str, path: str, allowed: list[str]) -> ApiError:
     """405, or 404 where the path has no method at all."""
     if not allowed:
-        said = f"There is no {method} {path[:200]}. docs/api.md lists what there is."
-        return ApiError(404, said, "not_found")
+        problem = f"There is no {method} {path[:200]}. docs/api.md lists what there is."
+        return ApiError(404, problem, "not_found")
     listed = ", ".join(allowed)
-    said = f"{path[:200]} has no {method}; it has {listed}."
-    return ApiError(405, said, "method_not_allowed", headers={"Allow": listed})
+    problem = f"{path[:200]} has no {method}; it has {listed}."
+    return ApiError(405, problem, "method_not_allowed", headers={"Allow": listed})

@@ -33,8 +33,8 @@ class RecordingQueue:
     async def run(self, work: Callable[[], Result]) -> Result:
         """Raises ApiError if too many wait. Work that has not begun is cancelled with its task."""
         if self._count >= PARALLEL + WAITING:
-            said = f"{WAITING} recordings wait to be read already. Try again in a few seconds."
-            raise too_many(said, "recordings_full", RETRY_AFTER)
+            problem = f"{WAITING} recordings wait to be read already. Try again in a few seconds."
+            raise too_many(problem, "recordings_full", RETRY_AFTER)
         self._count += 1
         try:
             within = copy_context()  # so that what the work reports is told with the answer

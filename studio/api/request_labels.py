@@ -54,11 +54,11 @@ class RequestLabels:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            told = _warnings.set([])
+            warned = _warnings.set([])
             try:
                 await self.app(scope, receive, send)
             finally:
-                _warnings.reset(told)
+                _warnings.reset(warned)
             return
         names: list[str] = []
         warnings: list[str] = []
@@ -76,9 +76,9 @@ class RequestLabels:
                     headers["x-warnings"] = " ".join(warnings)
             await send(message)
 
-        token, told = _ignored.set(names), _warnings.set(warnings)
+        token, warned = _ignored.set(names), _warnings.set(warnings)
         try:
             await self.app(scope, receive, labelled)
         finally:
             _ignored.reset(token)
-            _warnings.reset(told)
+            _warnings.reset(warned)

@@ -55,15 +55,15 @@ class VoiceResolver:
         self._choices = Choices(engine.capabilities(), library)
         self._recordings = RecordingQueue()
 
-    async def resolve(self, manner: SpeechOptions) -> Voice:
-        _check(manner)
-        voice = await self._by_kind(manner)
-        _check_task(manner.task_type, voice)
-        if not manner.mood.strip():
+    async def resolve(self, options: SpeechOptions) -> Voice:
+        _check(options)
+        voice = await self._by_kind(options)
+        _check_task(options.task_type, voice)
+        if not options.mood.strip():
             return voice
         moods = self._choices.moods
         return await anyio.to_thread.run_sync(
-            moods.put_on, voice, manner.mood, manner.mood_strength
+            moods.put_on, voice, options.mood, options.mood_strength
         )
 
     async def moods_in(self, text: str) -> Mapping[str, Mood]:
@@ -82,17 +82,19 @@ class VoiceResolver:
             report_ignored("model")
         return model
 
-    async def with_voice(self, manner: SpeechOptions) -> SpeechOptions:
+    async def with_voice(self, options: SpeechOptions) -> SpeechOptions:
         """The same options; without a voice, a model that is one's name is the voice (LocalAI)."""
-        name = manner.model.strip()
-        asked = manner.ref_audio or manner.speaker_embedding or manner.task_type == "VoiceDesign"
-        if not name or asked or _name(manner).lower() not in NO_NAMES:
-            return manner
+        name = options.model.strip()
+        described = (
+            options.ref_audio or options.speaker_embedding or options.task_type == "VoiceDesign"
+        )
+        if not name or described or _name(options).lower() not in NO_NAMES:
+            return options
         if name.lower() in OPENAI_MODELS or self._checkpoint(name):
-            return manner
+            return options
         if not await anyio.to_thread.run_sync(self._choices.knows, name):
-            return manner
-        return manner.model_copy(update={"voice": name, "model": ""})
+            return options
+        return options.model_copy(update={"voice": name, "model": ""})
 
     def _checkpoint(self, name: str) -> str | None:
         wanted = name.rstrip("/").rpartition("/")[2].casefold()
@@ -182,20 +184,20 @@ class VoiceResolver:
             )
         return self._engine.clone(reference.waveform, reference.continued(transcript), model)
 
-    async def _by_kind(self, manner: SpeechOptions) -> Voice:
-        if manner.speaker_embedding is not None:
-            self._check_width(len(manner.speaker_embedding), manner.model)
-            return Clone(np.asarray(manner.speaker_embedding, np.float32))
-        if manner.ref_audio is not None:
-            return await self._by_reference(manner)
-        if manner.task_type == "VoiceDesign":
-            return Design(manner.instructions)
-        name = _name(manner)
-        if isinstance(manner.voice, VoiceId):
+    async def _by_kind(self, options: SpeechOptions) -> Voice:
+        if options.speaker_embedding is not None:
+            self._check_width(len(options.speaker_embedding), options.model)
+            return Clone(np.asarray(options.speaker_embedding, np.float32))
+        if options.ref_audio is not None:
+            return await self._by_reference(options)
+        if options.task_type == "VoiceDesign":
+            return Design(options.instructions)
+        name = _name(options)
+        if isinstance(options.voice, VoiceId):
             name = await anyio.to_thread.run_sync(self._by_id, name)
         named = name.lower() not in NO_NAMES
-        voice = await (self._by_name(name, manner) if named else self._default(manner))
-        if manner.x_vector_only_mode and isinstance(voice, Clone):
+        voice = await (self._by_name(name, options) if named else self._default(options))
+        if options.x_vector_only_mode and isinstance(voice, Clone):
             return voice_alone(voice)
         return voice
 
@@ -205,60 +207,60 @@ class VoiceResolver:
         widths = {own.width for name, own in able.items() if named in (None, name)}
         if count not in widths:
             wanted = " or ".join(map(str, sorted(widths)))
-            said = f"speaker_embedding has {count} dimensions, expected {wanted}."
-            raise ApiError(400, said, "invalid_value", "speaker_embedding")
+            problem = f"speaker_embedding has {count} dimensions, expected {wanted}."
+            raise ApiError(400, problem, "invalid_value", "speaker_embedding")
 
     def _by_id(self, voice_id: str) -> str:
         """What names the voice with this id, although another may have it as its name."""
         exact = f"#{voice_id}"
         return exact if self._library.find(exact) else voice_id
 
-    async def _by_name(self, name: str, manner: SpeechOptions) -> Voice:
+    async def _by_name(self, name: str, options: SpeechOptions) -> Voice:
         """Find a named voice; the library is read in a thread."""
         if name.casefold() in map(str.casefold, self.speakers()):
-            return self.named(name, manner.instructions)
-        asked = (name, manner.instructions, manner.blend_method)
-        return await anyio.to_thread.run_sync(self.named, *asked)
+            return self.named(name, options.instructions)
+        arguments = (name, options.instructions, options.blend_method)
+        return await anyio.to_thread.run_sync(self.named, *arguments)
 
-    async def _by_reference(self, manner: SpeechOptions) -> Clone:
-        transcript = "" if manner.x_vector_only_mode else (manner.ref_text or "").strip()
-        model = self.model(manner.model)
-        source = manner.ref_audio or ""
-        voice = await self.reference_voice(source, transcript, model, "ref_audio", manner.consent)
-        return voice_alone(voice) if manner.x_vector_only_mode else voice
+    async def _by_reference(self, options: SpeechOptions) -> Clone:
+        transcript = "" if options.x_vector_only_mode else (options.ref_text or "").strip()
+        model = self.model(options.model)
+        source = options.ref_audio or ""
+        voice = await self.reference_voice(source, transcript, model, "ref_audio", options.consent)
+        return voice_alone(voice) if options.x_vector_only_mode else voice
 
-    async def _default(self, manner: SpeechOptions) -> Voice:
+    async def _default(self, options: SpeechOptions) -> Voice:
         """The voice of a request without one."""
-        model = self.model(manner.model)
+        model = self.model(options.model)
         capabilities = self._engine.capabilities()
         able = Choices({model: capabilities[model]} if model else capabilities, self._library)
-        if not able.speakers() and not manner.instructions:
+        if not able.speakers() and not options.instructions:
             choices = await anyio.to_thread.run_sync(able.list)
             names = ", ".join(choice.name for choice in choices[:40])
             there = f"There are: {names}." if names else "Upload one: POST /v1/audio/voices."
             raise ApiError(400, f"Name a voice. {there}", "voice_missing", "voice")
-        return able.default(manner.instructions)
+        return able.default(options.instructions)
 
 
-def _name(manner: SpeechOptions) -> str:
-    voice = manner.voice
+def _name(options: SpeechOptions) -> str:
+    voice = options.voice
     return (voice.id if isinstance(voice, VoiceId) else voice or "").strip()
 
 
-def _check(manner: SpeechOptions) -> None:
+def _check(options: SpeechOptions) -> None:
     """Refuse contradictory fields."""
-    if manner.speaker_embedding is not None and manner.ref_audio is not None:
+    if options.speaker_embedding is not None and options.ref_audio is not None:
         raise _clash(
             "speaker_embedding and ref_audio are mutually exclusive. Send one of them.",
             "speaker_embedding",
         )
-    inline = manner.ref_audio is not None and is_data_url(manner.ref_audio)
-    if manner.ref_text is not None and not inline:
+    inline = options.ref_audio is not None and is_data_url(options.ref_audio)
+    if options.ref_text is not None and not inline:
         raise _clash("ref_text belongs to a ref_audio with a data: URL.", "ref_text")
-    if inline and manner.x_vector_only_mode is False and not (manner.ref_text or "").strip():
+    if inline and options.x_vector_only_mode is False and not (options.ref_text or "").strip():
         raise _clash("Without x_vector_only_mode a ref_audio needs its ref_text.", "ref_text")
-    cloned = manner.speaker_embedding is not None or manner.ref_audio is not None
-    if cloned and manner.instructions:
+    cloned = options.speaker_embedding is not None or options.ref_audio is not None
+    if cloned and options.instructions:
         raise _clash("A cloned voice takes no instructions. Leave them out.", "instructions")
 
 

@@ -65,14 +65,14 @@ class Server:
     @contextmanager
     def open(self, options: SayOptions) -> Iterator[Speech]:
         """The speech for these options; the request is sent when iteration starts."""
-        manner = _voice_fields(options)
+        fields = _voice_fields(options)
         with ExitStack() as held:
             if options.words is None:
-                yield HttpSpeech(self.connection, {"input": options.text, **manner}, held)
+                yield HttpSpeech(self.connection, {"input": options.text, **fields}, held)
             else:
                 from studio.cli.websocket_speech import WebSocketSpeech
 
-                yield WebSocketSpeech(self.connection, manner, options.words, held, self.tell)
+                yield WebSocketSpeech(self.connection, fields, options.words, held, self.tell)
 
     def voices(self) -> Iterator[str]:
         """A line for each voice of the server."""

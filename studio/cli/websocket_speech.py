@@ -26,15 +26,15 @@ class WebSocketSpeech:
     def __init__(
         self,
         connection: Connection,
-        manner: dict[str, Any],
+        fields: dict[str, Any],
         words: Iterable[str],
         held: ExitStack,
         tell: Reporter,
     ) -> None:
-        self._connection, self._voice_fields, self._words = connection, manner, words
+        self._connection, self._voice_fields, self._words = connection, fields, words
         self._held, self._tell = held, tell
         self._said = False
-        self.seed: int | None = manner.get("seed")
+        self.seed: int | None = fields.get("seed")
         self.reason = "cancelled"
 
     def __iter__(self) -> Iterator[Pcm]:

@@ -115,7 +115,7 @@ class Imports:
         if len(text) <= SHORT:
             return script_of_text(text, options, speakers, moods)
         names = {"speakers": [*speakers], "moods": [*moods]}
-        task = {"text": bounded(text), **names, "manner": options.model_dump()}
+        task = {"text": bounded(text), **names, "options": options.model_dump()}
         with self._place(), _unavailable():
             return _script_in(self._result(**task))
 

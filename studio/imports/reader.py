@@ -36,27 +36,27 @@ from studio.scripts.text.passages import (
 from studio.scripts.text.typed import bounded
 
 
-def script_of_file(name: str, file: IO[bytes], manner: SpeechOptions = PLAIN) -> Script:
+def script_of_file(name: str, file: IO[bytes], options: SpeechOptions = PLAIN) -> Script:
     """A script from a file; the extension of its name tells the format."""
-    return imported(name, file, manner).script
+    return imported(name, file, options).script
 
 
-def imported(name: str, file: IO[bytes], manner: SpeechOptions = PLAIN) -> Imported:
+def imported(name: str, file: IO[bytes], options: SpeechOptions = PLAIN) -> Imported:
     """A script from a file, with what the file says of itself and what is left out."""
     check_name(name)
     suffix = PurePath(name).suffix.lower()
     if suffix not in BOOKS:
-        return Imported(script=build(_passages(suffix, file), manner))
+        return Imported(script=build(_passages(suffix, file), options))
     _check_size(file, MAX_BOOK_BYTES)
     if suffix == ".epub":
         read = read_epub(file)
-        return _of_book(read.blocks, read.book, as_jpeg(read.picture), manner)
+        return _of_book(read.blocks, read.book, as_jpeg(read.picture), options)
     blocks, book = (read_docx if suffix == ".docx" else read_pdf)(file)
-    return _of_book(blocks, book, b"", manner)
+    return _of_book(blocks, book, b"", options)
 
 
-def _of_book(blocks: Blocks, book: Book, cover: bytes, manner: SpeechOptions) -> Imported:
-    script, rest = build_parts(passages_of(blocks), manner)
+def _of_book(blocks: Blocks, book: Book, cover: bytes, options: SpeechOptions) -> Imported:
+    script, rest = build_parts(passages_of(blocks), options)
     parts = [
         LeftOut(kind=passage.left_out, text=passage.text, after=after)
         for passage, after in rest[:MAX_LINES]

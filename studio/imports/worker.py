@@ -61,8 +61,8 @@ def _done(task: dict[str, Any]) -> bytes:
         from studio.scripts.text.passages import SpeechOptions
         from studio.scripts.text.typed import script_of_text
 
-        manner = SpeechOptions.model_validate(task["manner"])
-        return packed_script(script_of_text(task["text"], manner, task["speakers"], task["moods"]))
+        options = SpeechOptions.model_validate(task["options"])
+        return packed_script(script_of_text(task["text"], options, task["speakers"], task["moods"]))
     path = Path(task["path"])
     with path.open("rb") as file:
         if "folder" in task:

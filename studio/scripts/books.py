@@ -54,7 +54,10 @@ class Imported(Record):
 
 
 def take_in(
-    script: Script, parts: Sequence[LeftOut], places: Collection[int], manner: SpeechOptions = PLAIN
+    script: Script,
+    parts: Sequence[LeftOut],
+    places: Collection[int],
+    options: SpeechOptions = PLAIN,
 ) -> tuple[Script, tuple[LeftOut, ...]]:
     """The script with the parts at these places read where they stand in the book, and the rest."""
     wanted = {*places}
@@ -63,7 +66,7 @@ def take_in(
     for place, part in enumerate(parts):
         if place in wanted:
             behind[_line_before(ids, part.after)].append(part)
-    pieces = _Pieces(script, manner)
+    pieces = _Pieces(script, options)
     lines = [*pieces.of(behind[None], script.lines[0])] if script.lines else []
     for line in script.lines:
         lines.append(line)
@@ -76,8 +79,8 @@ def take_in(
 class _Pieces:
     """New lines of a script, each part in paragraphs of its own."""
 
-    def __init__(self, script: Script, manner: SpeechOptions) -> None:
-        self._manner = manner
+    def __init__(self, script: Script, options: SpeechOptions) -> None:
+        self._options = options
         self._id = script.issued
         self._paragraph = max((line.paragraph for line in script.lines), default=0)
 
@@ -85,7 +88,7 @@ class _Pieces:
         for text in (each for part in parts for each in part.text.split("\n\n") if each.strip()):
             self._paragraph += 1
             empty = Line(id=0, text="", chapter=beside.chapter, paragraph=self._paragraph)
-            for piece in split(Passage(text), self._manner, empty):
+            for piece in split(Passage(text), self._options, empty):
                 yield piece.model_copy(update={"id": self._id})
                 self._id += 1
 

@@ -20,13 +20,13 @@ def shown(line: Line) -> str:
     return f"{line.text} {tag}".strip()
 
 
-def edit(script: Script, number: int, text: str, manner: SpeechOptions = PLAIN) -> Script:
+def edit(script: Script, number: int, text: str, options: SpeechOptions = PLAIN) -> Script:
     """Change a line's text. Pause tags split it; the first part keeps the id."""
     place = script.place(number)
     line = _unlocked(script.lines[place])
     if clean(text) == shown(line):
         return script
-    pieces = list(split(_passage(line, text), manner, line))
+    pieces = list(split(_passage(line, text), options, line))
     if not pieces:
         raise InvalidText("A line needs text or a pause. Write something, or delete the line.")
     first = next((i for i, piece in enumerate(pieces) if piece.text), 0)
@@ -74,12 +74,12 @@ def unlock(script: Script, number: int) -> Script:
     return _replace(script, number, script.line(number).having(kept="", voice=""))
 
 
-def insert(script: Script, after: int | None, passage: Passage, manner: SpeechOptions) -> Script:
+def insert(script: Script, after: int | None, passage: Passage, options: SpeechOptions) -> Script:
     """Insert lines after a line (None: at the start), in its chapter and paragraph."""
     place = 0 if after is None else script.place(after) + 1
     beside = script.lines[max(0, place - 1)] if script.lines else Line(id=0, text="")
     empty = Line(id=0, text="", chapter=beside.chapter, paragraph=beside.paragraph)
-    pieces = list(split(passage, manner, empty))
+    pieces = list(split(passage, options, empty))
     return script.replaced(place, place, _numbered(script, pieces, None, None))
 
 

@@ -66,7 +66,7 @@ def serve(
 def _telling(application: ASGIApp) -> ASGIApp:
     """The application; why it does not start is told by our log, since uvicorn's is cut short."""
 
-    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+    async def reported(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await application(scope, receive, send)
         except Exception:
@@ -74,7 +74,7 @@ def _telling(application: ASGIApp) -> ASGIApp:
                 log.exception("The application did not start, or did not end well.")
             raise
 
-    return told
+    return reported
 
 
 def configure(application: ASGIApp, proxies: Sequence[str] = ()) -> uvicorn.Config:

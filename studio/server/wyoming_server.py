@@ -243,8 +243,8 @@ class WyomingSession:
         if data.get("text_format") not in (None, "text"):
             raise ApiError(400, "Send plain text: SSML is not read here.", "invalid_value")
         voice = data.get("voice") or {}
-        asked = voice if isinstance(voice, dict) else {}
-        fields = {"voice": asked.get("name"), "language": asked.get("language")}
+        wanted = voice if isinstance(voice, dict) else {}
+        fields = {"voice": wanted.get("name"), "language": wanted.get("language")}
         given = {name: value for name, value in fields.items() if value}
         how = Configuration.model_validate({"type": "session.config", **given})
         return await self._context.request(how, "")

@@ -23,28 +23,28 @@ NOTICED = 0.01  # seconds of silence that a careful ear notices
 
 def storm(seconds: float, seed: int) -> Simulation:
     """Ten times as many as the card can bear."""
-    theatre = Simulation(FAST, max_waiting=100)
+    simulation = Simulation(FAST, max_waiting=100)
     rate = 10 * BEARABLE
-    theatre.play(poisson(int(rate * seconds), rate, random.Random(seed)))
-    return theatre
+    simulation.play(poisson(int(rate * seconds), rate, random.Random(seed)))
+    return simulation
 
 
 @pytest.mark.parametrize(
     ("seconds", "seed"), [(8, 1), (8, 2), pytest.param(120, 3, marks=pytest.mark.slow)]
 )
 def test_the_first_in_are_served_without_a_gap_and_it_recovers(seconds: float, seed: int) -> None:
-    theatre = storm(seconds, seed)
-    record_service, refused = theatre.listeners, theatre.refused
+    simulation = storm(seconds, seed)
+    record_service, refused = simulation.listeners, simulation.refused
     print(f"\n{seconds} s: {len(record_service)} served, {len(refused)} refused")
     assert len(refused) > 0.7 * (len(record_service) + len(refused))
     assert all(each.stream.end and each.stream.end.reason == "finished" for each in record_service)
     assert all(each.frames == len(each.request.text) for each in record_service)
     assert max((gap for each in record_service for gap in each.gaps), default=0.0) < NOTICED
     assert all(1 <= busy.retry_after < 60 for busy in refused)
-    theatre.clock.sleep(1.0)
-    again = theatre.ask(SpeechRequest("Hello again, all of you.", Preset("ryan")))
+    simulation.clock.sleep(1.0)
+    again = simulation.ask(SpeechRequest("Hello again, all of you.", Preset("ryan")))
     assert again is not None
-    theatre.finish()
+    simulation.finish()
     assert again.first is not None
     assert again.first - again.arrived < 0.1
 

@@ -41,20 +41,20 @@ class Contended(Costs):
 
 def talk(contended: bool, seed: int = 0) -> Simulation:
     """A hundred texts at a rate that the machine can bear."""
-    theatre, source, now = cpu(), random.Random(seed), 0.0
+    simulation, source, now = cpu(), random.Random(seed), 0.0
     if contended:
-        theatre.worker.costs = Contended(**vars(CPU), clock=theatre.clock)
+        simulation.worker.costs = Contended(**vars(CPU), clock=simulation.clock)
     arrivals = []
     for _ in range(100):
         now += source.expovariate(0.25)
         arrivals.append((now, SpeechRequest(text(50, source), Preset("ryan"), seed=1)))
-    theatre.play(arrivals)
-    return theatre
+    simulation.play(arrivals)
+    return simulation
 
 
-def with_gaps(theatre: Simulation) -> int:
+def with_gaps(simulation: Simulation) -> int:
     """Listeners after the first times of other work that heard a gap."""
-    later = [each for each in theatre.listeners if each.arrived > 3 * EVERY]
+    later = [each for each in simulation.listeners if each.arrived > 3 * EVERY]
     assert len(later) > 80
     return sum(max(each.gaps, default=0.0) > NOTICED for each in later)
 
@@ -63,19 +63,19 @@ def with_gaps(theatre: Simulation) -> int:
 def test_who_begins_after_a_hold_up_has_the_lead_for_the_next(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theatre = talk(True, seed)
-    assert with_gaps(theatre) <= 2  # a hold-up can be longer than any before it
-    waits = sorted(each.first - each.arrived for each in theatre.listeners if each.first)
+    simulation = talk(True, seed)
+    assert with_gaps(simulation) <= 2  # a hold-up can be longer than any before it
+    waits = sorted(each.first - each.arrived for each in simulation.listeners if each.first)
     assert waits[len(waits) // 2] < 1.0
     monkeypatch.setattr(Lateness, "reserve", lambda self, now, factor=1.0: 0.0)
     assert with_gaps(talk(True, seed)) > 10
 
 
 def test_on_a_quiet_machine_nobody_waits_for_a_lead() -> None:
-    theatre = talk(False)
-    alone = [each for each in theatre.listeners if each.chunks[0].frames == 1]
+    simulation = talk(False)
+    alone = [each for each in simulation.listeners if each.chunks[0].frames == 1]
     assert len(alone) > 60  # the first chunk of a stream that is alone is as short as can be
-    assert not any(gap > NOTICED for each in theatre.listeners for gap in each.gaps)
+    assert not any(gap > NOTICED for each in simulation.listeners for gap in each.gaps)
 
 
 @pytest.mark.parametrize("seed", range(20))

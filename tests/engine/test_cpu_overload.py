@@ -44,16 +44,16 @@ def crowd(count: int, rate: float, seed: int) -> Iterator[tuple[float, SpeechReq
 
 
 def cpu(**settings: object) -> Simulation:
-    theatre = Simulation(CPU, max_letters=GROUP, **{**PROFILE, **settings})
+    simulation = Simulation(CPU, max_letters=GROUP, **{**PROFILE, **settings})
     known = {rows: CPU.step + rows * (CPU.row + CPU.decoded_frame) for rows in (1, 2, 4)}
-    theatre.engine.loop.scheduler.step_cost.decode.anchor(known)  # as when a model is loaded
-    return theatre
+    simulation.engine.loop.scheduler.step_cost.decode.anchor(known)  # as when a model is loaded
+    return simulation
 
 
 def overloaded(seed: int, **settings: object) -> Simulation:
-    theatre = cpu(**settings)
-    theatre.play(crowd(200, 9 * BEARABLE, seed))
-    return theatre
+    simulation = cpu(**settings)
+    simulation.play(crowd(200, 9 * BEARABLE, seed))
+    return simulation
 
 
 def waited(listener: Listener) -> float:
@@ -63,22 +63,22 @@ def waited(listener: Listener) -> float:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_who_is_admitted_is_heard_soon_and_without_a_gap(seed: int) -> None:
-    theatre = overloaded(seed)
-    assert len(theatre.refused) > len(theatre.listeners) > 20
-    assert all(each.stream.end.reason == "finished" for each in theatre.listeners)
-    gaps = [gap for each in theatre.listeners for gap in each.gaps if gap > NOTICED]
+    simulation = overloaded(seed)
+    assert len(simulation.refused) > len(simulation.listeners) > 20
+    assert all(each.stream.end.reason == "finished" for each in simulation.listeners)
+    gaps = [gap for each in simulation.listeners for gap in each.gaps if gap > NOTICED]
     assert gaps == []
-    waits = sorted(map(waited, theatre.listeners))
+    waits = sorted(map(waited, simulation.listeners))
     assert waits[-1] < 1.5 * PATIENCE
     assert waits[len(waits) // 2] < PATIENCE
 
 
 def test_a_burst_on_a_cold_engine_meets_the_same_bound() -> None:
-    theatre = cpu()
-    theatre.play((0.0, request) for _, request in crowd(40, 1.0, 3))
-    assert theatre.refused
-    assert max(map(waited, theatre.listeners)) < 1.5 * PATIENCE
-    assert not any(gap > NOTICED for each in theatre.listeners for gap in each.gaps)
+    simulation = cpu()
+    simulation.play((0.0, request) for _, request in crowd(40, 1.0, 3))
+    assert simulation.refused
+    assert max(map(waited, simulation.listeners)) < 1.5 * PATIENCE
+    assert not any(gap > NOTICED for each in simulation.listeners for gap in each.gaps)
 
 
 @pytest.mark.parametrize("patience", [5.0, 30.0])
@@ -90,54 +90,54 @@ def test_the_queue_is_as_long_as_a_person_waits(patience: float) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_refusal_tells_the_truth(seed: int) -> None:
     """A client that waits for Retry-After is served soon if no other has come."""
-    theatre = cpu()
+    simulation = cpu()
     for when, request in crowd(60, 9 * BEARABLE, seed):
-        while theatre.clock.now() < when:
-            if not theatre.turn():
-                theatre.clock.sleep(when - theatre.clock.now())
-        theatre.ask(request)
-        if len(theatre.refused) == 25:  # by then some have been served and measured
+        while simulation.clock.now() < when:
+            if not simulation.turn():
+                simulation.clock.sleep(when - simulation.clock.now())
+        simulation.ask(request)
+        if len(simulation.refused) == 25:  # by then some have been served and measured
             break
-    told, start = theatre.refused[-1].retry_after, theatre.clock.now()
-    while theatre.clock.now() < start + told:
-        if not theatre.turn():
-            theatre.clock.sleep(start + told - theatre.clock.now())
-    again = theatre.ask(SpeechRequest("Here I am again.", Preset("ryan")))
+    told, start = simulation.refused[-1].retry_after, simulation.clock.now()
+    while simulation.clock.now() < start + told:
+        if not simulation.turn():
+            simulation.clock.sleep(start + told - simulation.clock.now())
+    again = simulation.ask(SpeechRequest("Here I am again.", Preset("ryan")))
     assert again is not None
-    theatre.finish()
+    simulation.finish()
     assert waited(again) < 0.4 * told
     assert PATIENCE <= told < 2.5 * PATIENCE
 
 
 def test_a_long_text_keeps_its_place_between_its_groups() -> None:
     """A text's next group had to wait behind a request that took its slot."""
-    theatre, source = cpu(), random.Random(5)
-    long = theatre.ask(SpeechRequest(sentences(400, source), Preset("ryan")))
+    simulation, source = cpu(), random.Random(5)
+    long = simulation.ask(SpeechRequest(sentences(400, source), Preset("ryan")))
     for _ in range(12):
-        theatre.ask(SpeechRequest(sentences(90, source), Preset("ryan")))
-    theatre.finish()
+        simulation.ask(SpeechRequest(sentences(90, source), Preset("ryan")))
+    simulation.finish()
     assert long is not None
     assert len(long.chunks) > 10
     assert [gap for gap in long.gaps if gap > NOTICED] == []
 
 
 def test_files_wait_as_long_as_they_must() -> None:
-    theatre, source = cpu(), random.Random(6)
+    simulation, source = cpu(), random.Random(6)
     for _ in range(20):
-        theatre.ask(SpeechRequest(sentences(200, source), Preset("ryan"), live=False))
-    assert not theatre.refused
-    listener = theatre.ask(SpeechRequest("Somebody listens.", Preset("ryan")))
-    theatre.finish()
+        simulation.ask(SpeechRequest(sentences(200, source), Preset("ryan"), live=False))
+    assert not simulation.refused
+    listener = simulation.ask(SpeechRequest("Somebody listens.", Preset("ryan")))
+    simulation.finish()
     assert listener is not None
     assert waited(listener) < 3
 
 
 def test_estimates_fall_while_one_waits() -> None:
-    theatre = cpu()
+    simulation = cpu()
     for _, request in crowd(12, 1.0, 7):
-        theatre.ask(request)
-    theatre.turn()
-    waiting = list(theatre.engine.loop.scheduler.waiting)
+        simulation.ask(request)
+    simulation.turn()
+    waiting = list(simulation.engine.loop.scheduler.waiting)
     estimates = [each.estimate for each in waiting]
     assert len(estimates) > 3
     assert all(a <= b for a, b in pairwise(estimates))

@@ -17,10 +17,10 @@ TEXT = "a" * 120
 
 
 def spoken(row: float, early: bool | None, **settings: bool) -> Listener:
-    theatre = Simulation(Costs(row=row), max_num_seqs=2, pipeline_depth=0, **settings)
-    theatre.engine.loop.scheduler.step_cost.decode.anchor({1: row, 2: 2 * row})
-    theatre.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early=early))])
-    (listener,) = theatre.listeners
+    simulation = Simulation(Costs(row=row), max_num_seqs=2, pipeline_depth=0, **settings)
+    simulation.engine.loop.scheduler.step_cost.decode.anchor({1: row, 2: 2 * row})
+    simulation.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early=early))])
+    (listener,) = simulation.listeners
     return listener
 
 
@@ -54,11 +54,11 @@ def test_who_waits_hears_no_pause(row: float) -> None:
 
 
 def test_who_waits_for_a_long_text_hears_pauses_only_between_its_groups() -> None:
-    theatre = Simulation(Costs(row=SLOW), max_letters=60, max_num_seqs=2, pipeline_depth=0)
-    theatre.engine.loop.scheduler.step_cost.decode.anchor({1: SLOW, 2: 2 * SLOW})
+    simulation = Simulation(Costs(row=SLOW), max_letters=60, max_num_seqs=2, pipeline_depth=0)
+    simulation.engine.loop.scheduler.step_cost.decode.anchor({1: SLOW, 2: 2 * SLOW})
     text = "Here is a sentence of some length, for one group. " * 4
-    theatre.play([(0.0, SpeechRequest(text, Preset("ryan"), seed=1))])
-    (listener,) = theatre.listeners
+    simulation.play([(0.0, SpeechRequest(text, Preset("ryan"), seed=1))])
+    (listener,) = simulation.listeners
     assert len(listener.gaps) < 4
 
 
@@ -82,8 +82,8 @@ def test_a_quick_machine_does_not_change() -> None:
 
 
 def test_silence_between_pieces_is_no_fault_of_the_engine() -> None:
-    theatre = Simulation(Costs(row=SLOW), max_num_seqs=2, pipeline_depth=0)
-    engine: Engine = theatre.engine
+    simulation = Simulation(Costs(row=SLOW), max_num_seqs=2, pipeline_depth=0)
+    engine: Engine = simulation.engine
     engine.loop.scheduler.step_cost.decode.anchor({1: SLOW})
-    theatre.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early=True))])
+    simulation.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early=True))])
     assert engine.stats().gaps == 0

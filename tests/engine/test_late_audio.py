@@ -14,27 +14,29 @@ from engine.types import Pcm
 from tests.support.simulation import Listener, Simulation, poisson
 
 
-def ask(theatre: Simulation, words: str, **more: object) -> Listener:
-    listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **more))
+def ask(simulation: Simulation, words: str, **more: object) -> Listener:
+    listener = simulation.ask(SpeechRequest(words, Preset("ryan"), **more))
     assert listener is not None
     return listener
 
 
 def sounds(lag: int, later: float) -> tuple[list[bytes], float]:
     """The audio of all streams, and the time it took."""
-    theatre = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=lag)
-    theatre.worker.sound_later, loop = later, theatre.engine.loop
-    turn = theatre.turn
+    simulation = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=lag)
+    simulation.worker.sound_later, loop = later, simulation.engine.loop
+    turn = simulation.turn
 
     def watched() -> bool:
         busy = turn()
         assert len(loop._decoding) <= lag + 1
         return busy
 
-    theatre.turn = watched
-    theatre.play(poisson(12, 20, random.Random(9), files=0.3))
-    heard = [b"".join(chunk.pcm.tobytes() for chunk in each.chunks) for each in theatre.listeners]
-    return heard, theatre.clock.now()
+    simulation.turn = watched
+    simulation.play(poisson(12, 20, random.Random(9), files=0.3))
+    heard = [
+        b"".join(chunk.pcm.tobytes() for chunk in each.chunks) for each in simulation.listeners
+    ]
+    return heard, simulation.clock.now()
 
 
 @pytest.mark.parametrize("lag", [1, 2])
@@ -47,33 +49,33 @@ def test_sound_that_comes_after_its_frames_holds_no_step_up(lag, later):
 
 
 def test_sound_is_delivered_before_the_frames_of_the_next_step():
-    theatre = Simulation(Costs(step=0.01), max_num_seqs=2, pipeline_depth=1)
-    theatre.worker.sound_later = 0.002
-    listener = theatre.ask(SpeechRequest("a" * 60, Preset("ryan"), seed=1))
+    simulation = Simulation(Costs(step=0.01), max_num_seqs=2, pipeline_depth=1)
+    simulation.worker.sound_later = 0.002
+    listener = simulation.ask(SpeechRequest("a" * 60, Preset("ryan"), seed=1))
     while listener.first is None:
-        theatre.turn()
+        simulation.turn()
     heard = listener.stream._progress.playback.began
     assert heard == pytest.approx(0.012, abs=0.0002)
 
 
 def test_sound_that_was_made_before_a_step_fails_is_heard():
     """All its frames are there, its slot is free again: another's step is not its affair."""
-    theatre = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=1)
-    theatre.worker.sound_later = 0.02
-    short, long = ask(theatre, "abcd", seed=1), ask(theatre, "a" * 200, seed=2)
+    simulation = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=1)
+    simulation.worker.sound_later = 0.02
+    short, long = ask(simulation, "abcd", seed=1), ask(simulation, "a" * 200, seed=2)
     run = short.stream._progress.attempt
     while run is None or run.total_frames is None or run.planned_codec_frames < run.total_frames:
-        theatre.turn()
+        simulation.turn()
         run = run or short.stream._progress.attempt
     assert run.decoded_frames < run.total_frames
-    assert theatre.engine.loop._decoding
+    assert simulation.engine.loop._decoding
 
     def fault(plan: StepPlan) -> None:
-        theatre.worker.fault = lambda _: None
+        simulation.worker.fault = lambda _: None
         raise RuntimeError("illegal memory access")
 
-    theatre.worker.fault = fault
-    theatre.finish()
+    simulation.worker.fault = fault
+    simulation.finish()
     assert short.stream.end is not None
     assert short.stream.end.reason == "finished"
     assert long.stream.end is not None
@@ -85,8 +87,8 @@ def test_the_engine_gives_up_when_no_sound_comes_back(monkeypatch):
         raise StepFailed("The codec broke.")
 
     monkeypatch.setattr(FakeStep, "audio", broken)
-    theatre = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=1)
+    simulation = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=1)
     for seed in range(20):
-        ask(theatre, "a" * 20, seed=seed)
+        ask(simulation, "a" * 20, seed=seed)
     with pytest.raises(EngineError, match="in a row"):
-        theatre.finish()
+        simulation.finish()

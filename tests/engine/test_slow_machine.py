@@ -32,61 +32,61 @@ def spoken(row: float, count: int = 12, seed: int = 1, **disturbance: float) -> 
     `disturbance`: other work, as Contended has it; then there are pauses between the texts.
     """
     costs = Costs(row=row, prefill_row=0.008, decoded_chunk=CHUNK, decoded_frame=FRAME)
-    theatre, source = Simulation(costs, **PROFILE), random.Random(seed)
+    simulation, source = Simulation(costs, **PROFILE), random.Random(seed)
     if disturbance:
-        theatre.worker.costs = Contended(**vars(costs), clock=theatre.clock, **disturbance)
+        simulation.worker.costs = Contended(**vars(costs), clock=simulation.clock, **disturbance)
     known = {rows: rows * row + ONE for rows in (1, 2, 4)}
-    theatre.engine.loop.scheduler.step_cost.decode.anchor(known)
+    simulation.engine.loop.scheduler.step_cost.decode.anchor(known)
     for number in range(count):
         words = "a" * source.randint(25, 90)
-        now = theatre.clock.now() + (source.uniform(0, 4) if disturbance else 0.0)
-        theatre.play([(now, SpeechRequest(words, Preset("ryan"), seed=number))])
-    return theatre
+        now = simulation.clock.now() + (source.uniform(0, 4) if disturbance else 0.0)
+        simulation.play([(now, SpeechRequest(words, Preset("ryan"), seed=number))])
+    return simulation
 
 
-def with_gaps(theatre: Simulation, since: float) -> int:
+def with_gaps(simulation: Simulation, since: float) -> int:
     """Listeners who came later and heard a gap."""
-    later = [each for each in theatre.listeners if each.arrived > since]
-    assert len(later) > 0.7 * len(theatre.listeners)
+    later = [each for each in simulation.listeners if each.arrived > since]
+    assert len(later) > 0.7 * len(simulation.listeners)
     return sum(max(each.gaps, default=0.0) > NOTICED for each in later)
 
 
 @pytest.mark.parametrize("row", [0.02, 0.031, 0.04, 0.05, 0.058])
 def test_a_prompt_holds_up_no_listener(row: float) -> None:
-    theatre = spoken(row)
-    assert not any(each.gaps for each in theatre.listeners)
-    for each in theatre.listeners:
+    simulation = spoken(row)
+    assert not any(each.gaps for each in simulation.listeners)
+    for each in simulation.listeners:
         prompt = 0.008 * (len(each.request.text) + 20)
         frames = 2 if row + ONE < 0.75 * FRAME_SECONDS else 4
         assert each.first is not None
         assert each.first - each.arrived < prompt + frames * (row + ONE)
-    assert theatre.engine.loop.scheduler.lateness.reserve(theatre.clock.now()) == 0.0
+    assert simulation.engine.loop.scheduler.lateness.reserve(simulation.clock.now()) == 0.0
 
 
 @pytest.mark.parametrize(("row", "least"), [(0.02, 4.5), (0.031, 3.5), (0.04, 3.0), (0.058, 4.0)])
 def test_chunks_grow_where_a_frame_takes_most_of_its_time(row: float, least: float) -> None:
-    theatre = spoken(row)
-    sizes = [[chunk.frames for chunk in each.chunks] for each in theatre.listeners]
+    simulation = spoken(row)
+    sizes = [[chunk.frames for chunk in each.chunks] for each in simulation.listeners]
     assert sum(map(sum, sizes)) / sum(map(len, sizes)) > least
 
 
 def test_a_prompt_that_takes_longer_than_others_is_a_hold_up() -> None:
     """Cores that other work has taken, seen before anybody listens."""
-    theatre = spoken(0.02, count=6)
-    theatre.worker.costs = Costs(row=0.08, prefill_row=0.032, decoded_chunk=CHUNK)
-    theatre.ask(SpeechRequest("a" * 40, Preset("ryan")))
-    scheduler = theatre.engine.loop.scheduler
+    simulation = spoken(0.02, count=6)
+    simulation.worker.costs = Costs(row=0.08, prefill_row=0.032, decoded_chunk=CHUNK)
+    simulation.ask(SpeechRequest("a" * 40, Preset("ryan")))
+    scheduler = simulation.engine.loop.scheduler
     while not scheduler.attempts or not next(iter(scheduler.attempts.values())).planned_frames:
-        theatre.turn()
-    assert scheduler.lateness.reserve(theatre.clock.now()) > 0.5
+        simulation.turn()
+    assert scheduler.lateness.reserve(simulation.clock.now()) > 0.5
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_other_work_below_real_time_is_heard_the_first_times_at_most(seed: int) -> None:
     """It was by a third: chunks of one frame, for the sake of a reserve, kept the lead from coming
     back, and chunks of eight, as for a slower machine, came when it was nearly used up."""
-    theatre = spoken(0.058, 60, seed, every=5.0, held=0.8, share=3.0)
-    assert with_gaps(theatre, since=10.0) <= 1  # a hold-up can be longer than any before it
+    simulation = spoken(0.058, 60, seed, every=5.0, held=0.8, share=3.0)
+    assert with_gaps(simulation, since=10.0) <= 1  # a hold-up can be longer than any before it
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -96,26 +96,26 @@ def test_any_other_work_that_leaves_enough_for_real_time_is_borne(seed: int) -> 
     every, held = source.uniform(4, 8), source.uniform(0.4, 0.8)
     frame = row + CHUNK / 4 + FRAME  # with chunks of four
     assert (every - held + held / share) / every > 1.05 * frame / FRAME_SECONDS
-    theatre = spoken(row, 40, seed, every=every, held=held, share=share)
-    assert with_gaps(theatre, since=3 * every) <= 2
+    simulation = spoken(row, 40, seed, every=every, held=held, share=share)
+    assert with_gaps(simulation, since=3 * every) <= 2
 
 
 def test_below_real_time_speech_is_held_back_until_it_plays_without_a_gap() -> None:
-    theatre = spoken(0.1, 40)
-    assert not [gap for each in theatre.listeners for gap in each.gaps if gap > NOTICED]
+    simulation = spoken(0.1, 40)
+    assert not [gap for each in simulation.listeners for gap in each.gaps if gap > NOTICED]
 
 
 def test_a_file_waits_while_speech_is_held_back_for_a_listener() -> None:
     """Held audio was taken for audio that plays: files ran beside it and doubled the wait."""
 
     def wait(files: int) -> float:
-        theatre = Simulation(Costs(row=0.1, decoded_chunk=CHUNK, decoded_frame=FRAME), **PROFILE)
+        simulation = Simulation(Costs(row=0.1, decoded_chunk=CHUNK, decoded_frame=FRAME), **PROFILE)
         known = {rows: rows * 0.1 + ONE for rows in (1, 2, 4)}
-        theatre.engine.loop.scheduler.step_cost.decode.anchor(known)
+        simulation.engine.loop.scheduler.step_cost.decode.anchor(known)
         request = SpeechRequest("a" * 60, Preset("ryan"), seed=3)
         file = SpeechRequest("a" * 90, Preset("ryan"), seed=9, live=False)
-        theatre.play([*[(0.0, file)] * files, (5.0, request)])
-        listener = next(each for each in theatre.listeners if each.request.live)
+        simulation.play([*[(0.0, file)] * files, (5.0, request)])
+        listener = next(each for each in simulation.listeners if each.request.live)
         assert listener.first is not None
         return listener.first - listener.arrived
 

@@ -31,9 +31,9 @@ TEXT = (
 )
 
 
-def script_of_file(name: str, data: bytes, manner: SpeechOptions = PLAIN) -> Script:
+def script_of_file(name: str, data: bytes, options: SpeechOptions = PLAIN) -> Script:
     """What the reader makes of a file, in this process."""
-    return reader.script_of_file(name, io.BytesIO(data), manner)
+    return reader.script_of_file(name, io.BytesIO(data), options)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

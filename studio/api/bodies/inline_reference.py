@@ -47,14 +47,14 @@ def audio_of(url: str, limit: int, param: str) -> bytes:
 def check_type(media_type: str | None, param: str) -> None:
     """Refuse media types other than audio; none is accepted."""
     if media_type and not media_type.lower().startswith(_TYPES):
-        said = f"'{media_type[:60]}' is no audio. Send wav, flac, ogg or mp3."
-        raise ApiError(415, said, "media_type", param)
+        problem = f"'{media_type[:60]}' is no audio. Send wav, flac, ogg or mp3."
+        raise ApiError(415, problem, "media_type", param)
 
 
 def check_size(size: int, limit: int, param: str) -> None:
     if size > limit:
-        said = f"The recording is too large: at most {limit / 2**20:g} MiB."
-        raise ApiError(413, said, "too_large", param)
+        problem = f"The recording is too large: at most {limit / 2**20:g} MiB."
+        raise ApiError(413, problem, "too_large", param)
 
 
 def _decoded(text: str, base64: bool, param: str) -> bytes:
@@ -67,5 +67,7 @@ def _decoded(text: str, base64: bool, param: str) -> bytes:
 
 
 def _unreadable(param: str) -> ApiError:
-    said = "The data: URL cannot be read. Write it as data:audio/wav;base64,… in standard base64."
-    return ApiError(400, said, "invalid_data_url", param)
+    problem = (
+        "The data: URL cannot be read. Write it as data:audio/wav;base64,… in standard base64."
+    )
+    return ApiError(400, problem, "invalid_data_url", param)

@@ -50,8 +50,8 @@ def _check_type(request: Request) -> None:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        said = "Send JSON, with the header 'Content-Type: application/json'."
-        raise ApiError(415, said, "media_type")
+        problem = "Send JSON, with the header 'Content-Type: application/json'."
+        raise ApiError(415, problem, "media_type")
 
 
 async def _read(request: Request) -> bytes:

@@ -89,8 +89,8 @@ class Body(BaseModel):
 
 
 def _mistyped(key: str, known: str) -> ApiError:
-    said = f"Unknown key '{key}'. Did you mean '{known}'? Correct it, or leave it out."
-    return ApiError(400, said, "unknown_key", key)
+    problem = f"Unknown key '{key}'. Did you mean '{known}'? Correct it, or leave it out."
+    return ApiError(400, problem, "unknown_key", key)
 
 
 def refused(param: str, message: str) -> ApiError:
@@ -183,10 +183,10 @@ class SpeechOptions(Body):
             raise refused("response_format", str(error)) from None
         values = {**values, "response_format": named.format}
         for field in ("sample_rate", "bit_rate"):
-            told = getattr(named, field)
-            if told and values.get(field) not in (None, told):
-                raise refused(field, f"{name} has a {field} of {told}. Leave one of both out.")
-            values |= {field: told} if told else {}
+            value = getattr(named, field)
+            if value and values.get(field) not in (None, value):
+                raise refused(field, f"{name} has a {field} of {value}. Leave one of both out.")
+            values |= {field: value} if value else {}
         return values
 
     @field_validator("bit_rate")

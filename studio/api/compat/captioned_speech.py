@@ -32,20 +32,20 @@ class CaptionedBody(SpeechBody):
 async def captioned_speech(body: CaptionedBody, context: Shared, request: Request) -> Response:
     """One object, as the body or as the only line of a stream."""
     watch = context.metrics.watch("whole", body.response_format)
-    asked = await context.request(body, body.input, live=False)
-    stream = await context.submit(asked)
+    spoken = await context.request(body, body.input, live=False)
+    stream = await context.submit(spoken)
     async with stream:
         try:
             pcm = await cancel_on_disconnect(request, whole(stream))
         finally:
             watch.end(stream.end)
-    return await anyio.to_thread.run_sync(_answer, body, said_text(asked), pcm, stream.seed)
+    return await anyio.to_thread.run_sync(_answer, body, said_text(spoken), pcm, stream.seed)
 
 
 def _answer(body: CaptionedBody, said: str, pcm: Pcm, seed: int) -> Response:
     data = render(pcm, body.output)
     times = word_times(said, pcm) if body.return_timestamps else []
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "audio": b64encode(data).decode(),
         "audio_format": body.response_format,
         "timestamps": [
@@ -57,4 +57,4 @@ def _answer(body: CaptionedBody, said: str, pcm: Pcm, seed: int) -> Response:
             for word, start, stop in times
         ],
     }
-    return JSONResponse(told, headers={"x-seed": str(seed)})
+    return JSONResponse(fields, headers={"x-seed": str(seed)})

@@ -108,8 +108,8 @@ class ContextSession:
 
     async def _begin(self, message: ContextMessage) -> SpokenText:
         if len(self._open) >= MOST_OPEN or len(self._all) >= MOST:
-            said = f"A socket has at most {MOST_OPEN} contexts. Close one before the next."
-            raise too_many(said, "max_active_contexts", 1)
+            problem = f"A socket has at most {MOST_OPEN} contexts. Close one before the next."
+            raise too_many(problem, "max_active_contexts", 1)
         name = message.context_id
         text = SpokenText(self._socket, self._context, self._outlet, contextId=name)
         await text.configure(self._voice, message.voice_settings or VoiceSettings())

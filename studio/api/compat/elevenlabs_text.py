@@ -43,8 +43,8 @@ class ElevenLabsOutlet(WsOutlet):
     """Errors in ElevenLabs' form. They end the socket, as there."""
 
     async def refuse(self, error: ApiError) -> None:
-        told = {"message": error.message, "error": error.code, "code": REFUSED}
-        await self.json({**told, "param": error.param})
+        fields = {"message": error.message, "error": error.code, "code": REFUSED}
+        await self.json({**fields, "param": error.param})
 
     async def end(self, error: Exception, code: int) -> None:
         """Tell why, if anybody is there, and close."""
@@ -65,8 +65,8 @@ async def listen(
     while (text := await inbox.next()) is not None:
         try:
             if len(text) > most:
-                said = "This message is too long. Send the text in pieces."
-                raise ApiError(413, said, "too_large")
+                problem = "This message is too long. Send the text in pieces."
+                raise ApiError(413, problem, "too_large")
             await take(parse(text))
         except (TimbreError, ApiError, ValidationError) as error:
             return await outlet.end(error, REFUSED)
@@ -165,7 +165,7 @@ class SpokenText:
         return bool(self._parts)
 
     async def _speak_part(self, own: Flowing, how: SpeechBody) -> None:
-        render, told = KeptRender(how.output), 0
+        render, sent = KeptRender(how.output), 0
         watch = self._context.metrics.watch("socket", how.response_format)
         async for part in own.parts():
             async with part.stream:
@@ -173,8 +173,8 @@ class SpokenText:
                     async for piece in pieces(part.stream, render):
                         watch.first()
                         await self._tell(b64encode(piece).decode(), None)
-                        self._outlet.plays((render.samples - told) / SAMPLE_RATE)
-                        told = render.samples
+                        self._outlet.plays((render.samples - sent) / SAMPLE_RATE)
+                        sent = render.samples
                 finally:
                     watch.end(part.stream.end)
             if part.stream.end and part.stream.end.reason != "cancelled":
@@ -186,8 +186,8 @@ class SpokenText:
 
 
 async def _times(own: Flowing, part: Part, render: KeptRender, speed: float) -> dict[str, Any]:
-    asked = (own.text_of(part), render.heard(), speed)
-    return (await anyio.to_thread.run_sync(align, *asked)).milliseconds()
+    spoken = (own.text_of(part), render.heard(), speed)
+    return (await anyio.to_thread.run_sync(align, *spoken)).milliseconds()
 
 
 def is_gone(error: Exception) -> bool:

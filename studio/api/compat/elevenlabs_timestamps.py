@@ -46,8 +46,8 @@ async def with_timestamps(
             pcm = await cancel_on_disconnect(request, whole(stream))
         finally:
             watch.end(stream.end)
-    told = await anyio.to_thread.run_sync(_whole, asked, said_text(spoken), pcm)
-    return JSONResponse(told, headers={"x-seed": str(stream.seed)})
+    fields = await anyio.to_thread.run_sync(_whole, asked, said_text(spoken), pcm)
+    return JSONResponse(fields, headers={"x-seed": str(stream.seed)})
 
 
 def _whole(asked: SpeechBody, said: str, pcm: Pcm) -> dict[str, Any]:
@@ -104,5 +104,5 @@ def _told(data: bytes, times: dict[str, Any] | None) -> dict[str, Any]:
     return {"audio_base64": audio, "alignment": times, "normalized_alignment": times}
 
 
-def _line(told: dict[str, Any]) -> bytes:
-    return to_json(told).encode() + b"\n"
+def _line(fields: dict[str, Any]) -> bytes:
+    return to_json(fields).encode() + b"\n"

@@ -54,8 +54,8 @@ async def azure(
     deployment: Annotated[str, Field(max_length=512)] = "",
 ) -> Any:
     """As Azure's: the deployment in the path is the model."""
-    asked = body.model_copy(update={"model": deployment}) if deployment else body
-    return await speech(asked, context)
+    wanted = body.model_copy(update={"model": deployment}) if deployment else body
+    return await speech(wanted, context)
 
 
 @router.get("/v1/test")

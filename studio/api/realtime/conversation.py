@@ -29,7 +29,7 @@ class Message:
     seconds: float = 0.0  # of its speech
     status: Literal["in_progress", "completed", "incomplete"] = "completed"
 
-    def told(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         if self.spoken:
             content = [{"type": "output_audio", "transcript": self.text}]
         else:
@@ -85,8 +85,8 @@ class Conversation:
         if not message.spoken:
             raise ApiError(400, "Only speech is truncated.", "invalid_value", "item_id")
         if seconds > message.seconds + 0.001:
-            said = f"This item has {message.seconds * 1000:.0f} ms of audio."
-            raise ApiError(400, said, "invalid_value", "audio_end_ms")
+            problem = f"This item has {message.seconds * 1000:.0f} ms of audio."
+            raise ApiError(400, problem, "invalid_value", "audio_end_ms")
         whole = message.seconds
         if message.status != "completed":  # the rest of it was not spoken
             whole = max(whole, speaking_seconds(message.text))

@@ -71,8 +71,8 @@ class Response:
             error = UNFORESEEN
         await self._finish(outlet, error)
 
-    def told(self, status: str = "in_progress", **changes: Any) -> dict[str, Any]:
-        made = [] if status == "in_progress" else [self.message.told()]
+    def fields(self, status: str = "in_progress", **changes: Any) -> dict[str, Any]:
+        made = [] if status == "in_progress" else [self.message.fields()]
         return {
             "object": "realtime.response",
             "id": self.id,
@@ -86,7 +86,7 @@ class Response:
         }
 
     async def _begin(self, outlet: Outlet) -> None:
-        empty = {**self.message.told(), "content": []}
+        empty = {**self.message.fields(), "content": []}
         item = {"item_id": self.message.id, "response_id": self.id}
         await outlet.tell("response.output_item.added", response_id=self.id, item=empty, **PLACE)
         if self.follow:
@@ -100,7 +100,7 @@ class Response:
 
     async def _send_audio(self, outlet: Outlet, metrics: Metrics) -> None:
         watch = metrics.watch("realtime", self.output.format)
-        render, told = Render(self.output), 0
+        render, sent = Render(self.output), 0
         item = {"item_id": self.message.id, "response_id": self.id}
         async with self.stream:
             try:
@@ -108,8 +108,8 @@ class Response:
                     watch.first()
                     data = b64encode(piece).decode()
                     await outlet.tell("response.output_audio.delta", delta=data, **item, **PART)
-                    seconds = (render.samples - told) / SAMPLE_RATE
-                    told = render.samples
+                    seconds = (render.samples - sent) / SAMPLE_RATE
+                    sent = render.samples
                     outlet.played(seconds)
                     self.message.seconds += seconds
             finally:
@@ -126,21 +126,21 @@ class Response:
         await outlet.tell(done, transcript=words, **item, **PART)
         part = {"type": "audio", "transcript": words}
         await outlet.tell("response.content_part.done", part=part, **item, **PART)
-        message = self.message.told()
+        message = self.message.fields()
         await outlet.tell("response.output_item.done", response_id=self.id, item=message, **PLACE)
         if self.follow:
             await outlet.tell("conversation.item.done", item=message)
         counts = usage(self.stream, end) if end else None
         if counts:
             counts["output_token_details"] = {"audio_tokens": counts["output_tokens"]}
-        told = self.told(status, status_details=details, usage=counts)
-        await outlet.tell("response.done", response=told)
+        fields = self.fields(status, status_details=details, usage=counts)
+        await outlet.tell("response.done", response=fields)
 
     def _status(self, error: ApiError | None) -> tuple[str, dict[str, Any] | None]:
         reason = self.stream.end.reason if self.stream.end else "error"
         if error:
-            told = {"type": error.type, "code": error.code, "message": error.message}
-            return "failed", {"type": "failed", "error": told}
+            fields = {"type": error.type, "code": error.code, "message": error.message}
+            return "failed", {"type": "failed", "error": fields}
         if self.cancelled or reason == "cancelled":
             return "cancelled", {"type": "cancelled", "reason": "client_cancelled"}
         if reason == "length":

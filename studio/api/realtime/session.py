@@ -58,8 +58,8 @@ class RealtimeOutlet:
 
     async def error(self, error: ApiError, event_id: str | None = None) -> None:
         """In OpenAI's form: `event_id` is the client's, of the event that was refused."""
-        told = {**error.body()["error"], "event_id": event_id}
-        await self.tell("error", error=told)
+        fields = {**error.body()["error"], "event_id": event_id}
+        await self.tell("error", error=fields)
 
 
 class RealtimeSession:
@@ -87,7 +87,7 @@ class RealtimeSession:
     async def run(self) -> None:
         """Until the client leaves, or has read nothing for too long."""
         try:
-            created = told_session(self._session, self._id, self._context)
+            created = session_fields(self._session, self._id, self._context)
             await self._outlet.tell("session.created", session=created)
             await run_together(self._speak, self._listen)
         except (TimeoutError, WebSocketDisconnect):
@@ -136,7 +136,7 @@ class RealtimeSession:
             self._conversation.delete(event.item_id)
             await self._outlet.tell("conversation.item.deleted", item_id=event.item_id)
         elif isinstance(event, ItemRetrieve):
-            item = self._conversation.get(event.item_id).told()
+            item = self._conversation.get(event.item_id).fields()
             await self._outlet.tell("conversation.item.retrieved", item=item)
         elif isinstance(event, ItemTruncate):
             self._conversation.truncate(event.item_id, event.audio_end_ms / 1000)
@@ -152,13 +152,13 @@ class RealtimeSession:
         changed = _merged(self._session, session)
         await _request(_configuration(changed), "", self._context)
         self._session = changed
-        told = told_session(changed, self._id, self._context)
-        await self._outlet.tell("session.updated", session=told)
+        fields = session_fields(changed, self._id, self._context)
+        await self._outlet.tell("session.updated", session=fields)
 
     async def _add(self, event: ItemCreate) -> None:
         item_id = event.item.id or new_id("item")
         before = self._conversation.add(item_id, event.item, event.previous_item_id)
-        item = self._conversation.get(item_id).told()
+        item = self._conversation.get(item_id).fields()
         await self._outlet.tell("conversation.item.added", previous_item_id=before, item=item)
         await self._outlet.tell("conversation.item.done", previous_item_id=before, item=item)
 
@@ -183,7 +183,7 @@ class RealtimeSession:
         follow = None if beside else self._follow
         response = Response(stream, text, how.output, shown, follow)
         try:
-            await self._outlet.tell("response.created", response=response.told())
+            await self._outlet.tell("response.created", response=response.fields())
         except BaseException:
             response.cancel()
             raise
@@ -193,11 +193,13 @@ class RealtimeSession:
     def _check_turn(self, beside: bool) -> None:
         active = [each for each in self._responses if each.follow and not each.cancelled]
         if active and not beside:
-            said = f"The response {active[0].id} is still spoken. Cancel it, or wait for its end."
-            raise ApiError(400, said, "conversation_already_has_active_response")
+            problem = (
+                f"The response {active[0].id} is still spoken. Cancel it, or wait for its end."
+            )
+            raise ApiError(400, problem, "conversation_already_has_active_response")
         if len(self._responses) >= self._context.settings.utterances:
-            said = "Too many responses are waiting. Wait for a response.done."
-            raise ApiError(429, said, "too_many_utterances", headers={"Retry-After": "1"})
+            problem = "Too many responses are waiting. Wait for a response.done."
+            raise ApiError(429, problem, "too_many_utterances", headers={"Retry-After": "1"})
 
     def _text(self, options: ResponseOptions) -> str:
         """What is spoken. Raises ApiError if there is nothing."""
@@ -206,11 +208,11 @@ class RealtimeSession:
         else:
             text = "\n".join(filter(None, map(self._text_of, options.input)))
         if not text.strip():
-            said = (
+            problem = (
                 "There is no text to speak: send it by conversation.item.create first, or as the "
                 "response's input."
             )
-            raise ApiError(400, said, "no_text", "response.input")
+            raise ApiError(400, problem, "no_text", "response.input")
         return text
 
     def _text_of(self, item: Item | ItemReference) -> str:
@@ -228,14 +230,14 @@ class RealtimeSession:
         live = [each for each in self._responses if not each.cancelled]
         found = [each for each in live if wanted in (None, each.id) and (wanted or each.follow)]
         if not found:
-            said = "There is no response to cancel."
-            raise ApiError(400, said, "response_cancel_not_active", "response_id")
+            problem = "There is no response to cancel."
+            raise ApiError(400, problem, "response_cancel_not_active", "response_id")
         self._socket_outlet.played = 0.0
         for each in found:
             each.cancel()
 
 
-def told_session(session: Session, id: str, context: ApiContext) -> dict[str, Any]:
+def session_fields(session: Session, id: str, context: ApiContext) -> dict[str, Any]:
     """A session as its client is told of it."""
     return {
         "type": "realtime",
@@ -283,8 +285,8 @@ def _kind(name: str) -> type[ClientEvent]:
         if name.startswith(prefix):
             raise ApiError(400, reason, "not_supported", "type")
     if name not in EVENTS:
-        said = f"There is no event '{name[:64]}'. There are: {', '.join(EVENTS)}."
-        raise ApiError(400, said, "unknown_event", "type")
+        problem = f"There is no event '{name[:64]}'. There are: {', '.join(EVENTS)}."
+        raise ApiError(400, problem, "unknown_event", "type")
     return EVENTS[name]
 
 
@@ -305,8 +307,8 @@ def _configuration(session: Session) -> Configuration:
     format, rate = FORMATS[media_type]
     asked = output.format.rate if output.format else None
     if asked not in (None, rate):
-        said = f"{media_type} has {rate} samples a second here."
-        raise ApiError(400, said, "invalid_value", "session.audio.output.format")
+        problem = f"{media_type} has {rate} samples a second here."
+        raise ApiError(400, problem, "invalid_value", "session.audio.output.format")
     limit = session.max_output_tokens
     if isinstance(limit, int) and limit < 1:
         raise ApiError(400, "At least 1, or inf.", "invalid_value", "max_output_tokens")

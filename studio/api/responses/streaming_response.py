@@ -132,8 +132,8 @@ class Answer(Response):
         body = await anyio.to_thread.run_sync(render, pcm, output)
         labels = _usage_headers(usage(self._stream, self._ended))
         if self._delivery.timed:
-            told = (self._delivery.timed, pcm, output.speed)
-            labels |= await anyio.to_thread.run_sync(time_headers, *told)
+            timed = (self._delivery.timed, pcm, output.speed)
+            labels |= await anyio.to_thread.run_sync(time_headers, *timed)
         await self._start(MEDIA_TYPES[output.format], len(body), labels)
         await self._body(body, more=False)
 

@@ -25,9 +25,9 @@ def timestamps(text: str, pcm: Pcm, speed: float = 1.0) -> list[dict[str, Any]]:
 
 def time_headers(text: str, pcm: Pcm, speed: float) -> dict[str, str]:
     least = [{"word": word, "start_ms": 0, "end_ms": 0} for word in text.split()]
-    told = to_json(least)
-    if len(told) <= MOST:  # else hours of speech would be aligned for nothing
-        told = to_json(timestamps(text, pcm, speed))
-    if len(told) > MOST:
-        return {"x-word-timestamps-omitted": f"oversize; bytes={len(told)}; limit={MOST}"}
-    return {"x-word-timestamps": told}
+    header = to_json(least)
+    if len(header) <= MOST:  # else hours of speech would be aligned for nothing
+        header = to_json(timestamps(text, pcm, speed))
+    if len(header) > MOST:
+        return {"x-word-timestamps-omitted": f"oversize; bytes={len(header)}; limit={MOST}"}
+    return {"x-word-timestamps": header}

@@ -13,7 +13,7 @@ from studio.api.bodies.realtime_events import Session
 from studio.api.client_secrets import ClientSecret, NewSecret
 from studio.api.rates import address_of
 from studio.api.realtime.response import new_id
-from studio.api.realtime.session import RealtimeSession, check_session, told_session
+from studio.api.realtime.session import RealtimeSession, check_session, session_fields
 from studio.api.routes.speech import REALTIME
 
 router = APIRouter(tags=["speech"], route_class=BoundedJson)
@@ -37,5 +37,5 @@ async def client_secrets(body: NewSecret, context: Shared, request: Request) -> 
     """A short-lived key for a page, which opens /v1/realtime with this session."""
     await check_session(body.session, context)
     secret = context.secrets.add(body, request.scope[IDENTITY].get("key", ""))
-    session = told_session(body.session, new_id("sess"), context)
+    session = session_fields(body.session, new_id("sess"), context)
     return {"value": secret.value, "expires_at": int(secret.expires_at), "session": session}

@@ -35,10 +35,10 @@ router = APIRouter(tags=["speech"], route_class=BoundedJson)
 async def speech(body: SpeechBody, context: Shared) -> Any:
     """Speak a text: complete, as a raw stream, or as server-sent events."""
     watch = context.metrics.watch(body.delivery, body.response_format)
-    asked = await context.request(body, body.input, live=body.delivery != "whole")
-    stream = await context.submit(asked)
+    request = await context.request(body, body.input, live=body.delivery != "whole")
+    stream = await context.submit(request)
     hold = body.initial_codec_chunk_frames
-    timed = said_text(asked) if body.word_timestamps else ""
+    timed = said_text(request) if body.word_timestamps else ""
     delivery = Delivery(body.delivery, body.output, hold, timed)
     return Answer(stream, delivery, watch)
 
@@ -48,16 +48,16 @@ async def batch(body: BatchBody, context: Shared, request: Request) -> Response:
     """Speak many texts; results are in order, each with its own error."""
     most = context.settings.batch_items
     if len(body.items) > most:
-        said = f"A batch has at most {most} items; this one has {len(body.items)}."
-        raise ApiError(400, said, "too_many_items", "items")
+        problem = f"A batch has at most {most} items; this one has {len(body.items)}."
+        raise ApiError(400, problem, "too_many_items", "items")
     context.charge(request, len(body.items) - 1)  # the first was counted with the request
     turns = asyncio.Semaphore(context.settings.batch_parallel)
     work = [_one(context, turns, index, fields) for index, fields in enumerate(body.bodies())]
     results = await cancel_on_disconnect(request, asyncio.gather(*work))
     succeeded = sum(result["status"] == "success" for result in results)
     counts = {"total": len(results), "succeeded": succeeded, "failed": len(results) - succeeded}
-    told = {"id": f"speech-batch-{uuid.uuid4().hex}", "results": results, **counts}
-    return await anyio.to_thread.run_sync(JSONResponse, told)
+    fields = {"id": f"speech-batch-{uuid.uuid4().hex}", "results": results, **counts}
+    return await anyio.to_thread.run_sync(JSONResponse, fields)
 
 
 @router.websocket("/v1/audio/speech/stream")
@@ -103,8 +103,8 @@ async def _spoken(context: ApiContext, fields: dict[str, Any]) -> dict[str, Any]
     data = await anyio.to_thread.run_sync(_in_base64, pcm, item.output)
     timed: dict[str, Any] = {}
     if item.word_timestamps:
-        asked = (said_text(request), pcm, item.speed)
-        timed["word_timestamps"] = await anyio.to_thread.run_sync(timestamps, *asked)
+        spoken = (said_text(request), pcm, item.speed)
+        timed["word_timestamps"] = await anyio.to_thread.run_sync(timestamps, *spoken)
     return {
         **timed,
         "audio_data": data,

@@ -104,13 +104,13 @@ def _listing(context: ApiContext, objects: bool) -> Response:
     listing = context.library.list()
     names = [*context.voices.speakers(), *(saved.card.name for saved in listing), "default"]
     names = sorted(set(names), key=str.casefold)
-    told = {
+    fields = {
         "voices": [{"id": name, "name": name} for name in names] if objects else names,
         "presets": list(context.voices.speakers()),
         "aliases": context.voices.aliases(),
         "uploaded_voices": [_describe(saved) for saved in listing],
     }
-    return JSONResponse(told)
+    return JSONResponse(fields)
 
 
 @router.post("/v1/audio/voices")
@@ -205,8 +205,8 @@ async def delete(name: str, context: Shared) -> dict[str, Any]:
     saved = await _saved(context, name)
     await anyio.to_thread.run_sync(context.library.delete, saved.id)
     message = f"The voice '{saved.card.name}' is in the trash."
-    told = {"id": saved.id, "object": "audio.voice.deleted", "deleted": True}
-    return {**told, "success": True, "message": message}
+    fields = {"id": saved.id, "object": "audio.voice.deleted", "deleted": True}
+    return {**fields, "success": True, "message": message}
 
 
 @router.get("/v1/audio/voices/{name}/preview", response_class=Response)

@@ -168,7 +168,7 @@ class WsSender:
         outlet = (
             TimedOutlet(self._outlet, place, turn.how.output.sample_rate) if timed else self._outlet
         )
-        sent = told = 0
+        sent = measured = 0
         async with part.stream:
             try:
                 await self._tell_start(turn, part, place)
@@ -177,15 +177,15 @@ class WsSender:
                     hold = NEVER
                 async for piece in pieces(part.stream, render, hold):
                     watch.first()
-                    await outlet.audio(piece, (render.samples - told) / SAMPLE_RATE)
-                    sent, told = sent + len(piece), render.samples
+                    await outlet.audio(piece, (render.samples - measured) / SAMPLE_RATE)
+                    sent, measured = sent + len(piece), render.samples
             finally:
                 watch.end(part.stream.end)
         end = part.stream.end
         assert end is not None  # it has been read to its end
         if isinstance(outlet, TimedOutlet) and isinstance(render, KeptRender):
-            asked = (turn.utterance.text_of(part), render.heard(), turn.how.speed)
-            await outlet.times(await anyio.to_thread.run_sync(timestamps, *asked))
+            words = (turn.utterance.text_of(part), render.heard(), turn.how.speed)
+            await outlet.times(await anyio.to_thread.run_sync(timestamps, *words))
         turn.warnings += [text for text in part.stream.notices if text not in turn.warnings]
         before = sum(seconds for _, seconds in spoken)
         spoken.append((part.text, render.samples / SAMPLE_RATE))
@@ -201,12 +201,12 @@ class WsSender:
 
     async def _tell_start(self, turn: Turn, part: Part, place: dict[str, int]) -> None:
         kind = {"format": turn.how.response_format, "sample_rate": turn.how.output.sample_rate}
-        said = {"sentence_text": part.text, "seed": part.stream.seed}
-        await self._outlet.tell("audio.start", **place, **said, **kind)
+        about = {"sentence_text": part.text, "seed": part.stream.seed}
+        await self._outlet.tell("audio.start", **place, **about, **kind)
 
     async def _tell_done(self, turn: Turn, spoken: list[tuple[str, float]]) -> None:
-        told = [*take_warnings(), *turn.warnings]
-        warnings = {"warnings": told} if told else {}
+        warned = [*take_warnings(), *turn.warnings]
+        warnings = {"warnings": warned} if warned else {}
         await self._outlet.tell(
             "session.done",
             utterance_index=turn.index,

@@ -97,8 +97,8 @@ class WsSession:
             if isinstance(error, ApiError) and error.code != "invalid_json":
                 raise
             known = ", ".join(_MESSAGES)
-            said = f"A message is a JSON object whose type is one of {known}."
-            raise ApiError(400, said, "invalid_message", "type") from None
+            problem = f"A message is a JSON object whose type is one of {known}."
+            raise ApiError(400, problem, "invalid_message", "type") from None
         if kind is not Configuration and len(text) > self._context.settings.message_bytes:
             raise ApiError(413, "This message is too long. Send the text in pieces.", "too_large")
         if kind is Configuration:
@@ -125,16 +125,16 @@ class WsSession:
         if self._open:  # one that has ended early drops the rest of its text
             return await self._open.utterance.feed(text)
         if not self._configured:
-            said = "The last session.config was refused. Send a valid one before more text."
-            raise ApiError(409, said, "not_configured")
+            problem = "The last session.config was refused. Send a valid one before more text."
+            raise ApiError(409, problem, "not_configured")
         if self._request is None:
             self._request = await self._context.request(self._how, "")
         return await self._begin(self._request, text) if text.strip() else None
 
     async def _begin(self, request: SpeechRequest, text: str) -> None:
         if self._sender.crowded(self._context.settings.utterances):
-            said = "Too many utterances are waiting. Cancel, or wait for the next session.done."
-            raise ApiError(429, said, "too_many_utterances", headers={"Retry-After": "1"})
+            problem = "Too many utterances are waiting. Cancel, or wait for the next session.done."
+            raise ApiError(429, problem, "too_many_utterances", headers={"Retry-After": "1"})
         self._context.charge(self._socket)
         utterance: Utterance
         if self._how.split_granularity != "none":

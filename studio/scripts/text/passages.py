@@ -58,13 +58,13 @@ NARRATORS = frozenset(_NARRATORS.split())
 PLAIN = SpeechOptions()
 
 
-def build(passages: Iterable[Passage], manner: SpeechOptions = PLAIN) -> Script:
+def build(passages: Iterable[Passage], options: SpeechOptions = PLAIN) -> Script:
     """Build a script. Raises InvalidText if it is empty or too long."""
-    return build_parts(passages, manner)[0]
+    return build_parts(passages, options)[0]
 
 
 def build_parts(
-    passages: Iterable[Passage], manner: SpeechOptions = PLAIN
+    passages: Iterable[Passage], options: SpeechOptions = PLAIN
 ) -> tuple[Script, list[tuple[Passage, int | None]]]:
     """A script, and what is left out of it, each with the id of the line before it."""
     lines: list[Line] = []
@@ -76,16 +76,16 @@ def build_parts(
             continue
         if passage.heading or not chapters:
             chapters.append(clean(passage.text) if passage.heading else "")
-        if passage.silent or (passage.heading and not manner.speak_headings):
+        if passage.silent or (passage.heading and not options.speak_headings):
             continue
         place = Line(id=0, text="", chapter=len(chapters) - 1, paragraph=number)
-        for line in split(passage, manner, place):
+        for line in split(passage, options, place):
             lines.append(line.model_copy(update={"id": len(lines)}))
             _check_lines(len(lines))
     return _finished(lines, chapters), left_out
 
 
-def split(passage: Passage, manner: SpeechOptions, place: Line) -> Iterator[Line]:
+def split(passage: Passage, options: SpeechOptions, place: Line) -> Iterator[Line]:
     """The lines of a passage, all with the id, chapter and paragraph of `place`."""
     spoken = place.having(
         text="",
@@ -97,7 +97,9 @@ def split(passage: Passage, manner: SpeechOptions, place: Line) -> Iterator[Line
     if pieces[-1][1] is None:
         pieces[-1] = (pieces[-1][0], passage.pause)
     for text, pause in pieces:
-        parts = [part.strip() for piece in at_cues(text.strip()) for part in _spoken(piece, manner)]
+        parts = [
+            part.strip() for piece in at_cues(text.strip()) for part in _spoken(piece, options)
+        ]
         for part in parts[:-1]:
             yield spoken.model_copy(update={"text": part})
         last = parts[-1] if parts else ""
@@ -105,12 +107,12 @@ def split(passage: Passage, manner: SpeechOptions, place: Line) -> Iterator[Line
             yield spoken.model_copy(update={"text": last, "pause": pause})
 
 
-def _spoken(piece: str, manner: SpeechOptions) -> list[str]:
+def _spoken(piece: str, options: SpeechOptions) -> list[str]:
     """What is said in one go each. A cue holds for what follows it, which stays together."""
-    breath = manner.breath
+    breath = options.breath
     if cues_of(piece):
         breath = breath.having(shortest=min(LONGEST_SHORT, breath.longest))
-    return spoken_pieces(piece, manner.language, breath)
+    return spoken_pieces(piece, options.language, breath)
 
 
 def _who(speaker: str) -> str:

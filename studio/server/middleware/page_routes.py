@@ -148,8 +148,8 @@ async def _read_whole(receive: Receive, limit: int) -> Receive:
 
     async def replayed() -> Message:
         nonlocal first
-        told, first = first, None
-        return told or await receive()
+        kept, first = first, None
+        return kept or await receive()
 
     return replayed
 

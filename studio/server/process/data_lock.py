@@ -79,10 +79,10 @@ def _holder(file: BinaryIO) -> dict[str, str]:
     """What the file says, as words; question marks for what it does not."""
     try:
         file.seek(0)
-        told = json.loads(file.read(LONGEST))
+        found = json.loads(file.read(LONGEST))
     except (OSError, ValueError):
-        told = None
-    fields = told if isinstance(told, dict) else {}
+        found = None
+    fields = found if isinstance(found, dict) else {}
     return {key: str(fields.get(key, "?"))[:100] for key in ("pid", "host", "since")}
 
 

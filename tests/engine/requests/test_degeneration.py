@@ -28,17 +28,17 @@ WORDS = "a sentence of ordinary length"
 LANGUAGES = st.sampled_from(["auto", "english", "chinese", "japanese", "russian"])
 
 
-def spoken(theatre: Simulation, words: str = WORDS, **more: object) -> Listener:
-    listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **{"seed": 1, **more}))
+def spoken(simulation: Simulation, words: str = WORDS, **more: object) -> Listener:
+    listener = simulation.ask(SpeechRequest(words, Preset("ryan"), **{"seed": 1, **more}))
     assert listener is not None
-    theatre.finish()
+    simulation.finish()
     return listener
 
 
-def endless(theatre: Simulation, seeds: set[int] | None = None) -> None:
+def endless(simulation: Simulation, seeds: set[int] | None = None) -> None:
     """Speech with these seeds (or all) never ends by itself."""
-    usual = theatre.worker.frames_of
-    theatre.worker.frames_of = lambda admit, prompt: (
+    usual = simulation.worker.frames_of
+    simulation.worker.frames_of = lambda admit, prompt: (
         10**9 if seeds is None or admit.seed in seeds else usual(admit, prompt)
     )
 
@@ -123,59 +123,61 @@ def test_silence_counts_from_the_last_sound_within_a_chunk():
 
 
 def test_a_live_runaway_ends_at_its_budget_and_says_so():
-    theatre = Simulation(max_num_seqs=2)
-    endless(theatre)
-    listener = spoken(theatre, language="english")
+    simulation = Simulation(max_num_seqs=2)
+    endless(simulation)
+    listener = spoken(simulation, language="english")
     assert listener.stream.end.reason == "runaway"
     assert listener.stream.end.error is None
     assert listener.frames == frame_budget(len(WORDS), "english")
 
 
 def test_a_file_that_ran_away_is_made_again_with_another_seed():
-    theatre = Simulation(max_num_seqs=2)
-    endless(theatre, {1})
-    listener = spoken(theatre, live=False)
+    simulation = Simulation(max_num_seqs=2)
+    endless(simulation, {1})
+    listener = spoken(simulation, live=False)
     assert listener.stream.end.reason == "finished"
     assert listener.frames == len(WORDS)
     assert listener.stream.end.seed == listener.stream.seed != 1
-    assert theatre.engine.stats().retried == 1
+    assert simulation.engine.stats().retried == 1
     again = Simulation(max_num_seqs=2)
     endless(again, {1})
     assert spoken(again, live=False).stream.seed == listener.stream.seed  # the same every time
 
 
 def test_a_file_that_runs_away_twice_is_handed_over_as_it_is():
-    theatre = Simulation(max_num_seqs=2)
-    endless(theatre)
-    listener = spoken(theatre, live=False)
+    simulation = Simulation(max_num_seqs=2)
+    endless(simulation)
+    listener = spoken(simulation, live=False)
     assert listener.stream.end.reason == "runaway"
     assert listener.frames > 0
-    assert theatre.engine.stats().retried == 1
+    assert simulation.engine.stats().retried == 1
 
 
 @pytest.mark.parametrize("live", [True, False])
 def test_only_a_file_is_made_again_when_it_ends_too_soon(live):
-    theatre = Simulation(max_num_seqs=2)
-    usual = theatre.worker.frames_of
-    theatre.worker.frames_of = lambda admit, prompt: 3 if admit.seed == 1 else usual(admit, prompt)
-    listener = spoken(theatre, live=live)
+    simulation = Simulation(max_num_seqs=2)
+    usual = simulation.worker.frames_of
+    simulation.worker.frames_of = lambda admit, prompt: (
+        3 if admit.seed == 1 else usual(admit, prompt)
+    )
+    listener = spoken(simulation, live=live)
     assert listener.stream.end.reason == ("incomplete" if live else "finished")
     assert listener.frames == (3 if live else len(WORDS))
 
 
 @pytest.mark.parametrize("more", [{"sampling": SamplingParams(greedy=True)}, {"max_frames": 40}])
 def test_what_would_come_out_the_same_or_was_asked_for_is_not_made_again(more):
-    theatre = Simulation(max_num_seqs=2)
-    endless(theatre)
-    spoken(theatre, live=False, **more)
-    assert theatre.engine.stats().retried == 0
+    simulation = Simulation(max_num_seqs=2)
+    endless(simulation)
+    spoken(simulation, live=False, **more)
+    assert simulation.engine.stats().retried == 0
 
 
 def test_a_loop_stops_long_before_the_budget():
-    theatre = Simulation(max_num_seqs=2)
-    endless(theatre)
-    theatre.worker.codes_of = _stuck_after(20)
-    listener = spoken(theatre, "x" * 300)
+    simulation = Simulation(max_num_seqs=2)
+    endless(simulation)
+    simulation.worker.codes_of = _stuck_after(20)
+    listener = spoken(simulation, "x" * 300)
     assert listener.stream.end.reason == "runaway"
     assert 20 + LOOP_FRAMES <= listener.frames <= 20 + LOOP_FRAMES + 2
 
@@ -190,10 +192,10 @@ def _stuck_after(frames: int):
 
 
 def test_endless_silence_stops_long_before_the_budget():
-    theatre = Simulation(max_num_seqs=2)
-    endless(theatre)
-    theatre.worker.sound_of = lambda codes: np.zeros(len(codes) * FRAME_SAMPLES, np.int16)
-    listener = spoken(theatre, "x" * 300)
+    simulation = Simulation(max_num_seqs=2)
+    endless(simulation)
+    simulation.worker.sound_of = lambda codes: np.zeros(len(codes) * FRAME_SAMPLES, np.int16)
+    listener = spoken(simulation, "x" * 300)
     assert listener.stream.end.reason == "runaway"
     assert SILENT_FRAMES <= listener.frames <= SILENT_FRAMES + 24
 
@@ -201,11 +203,11 @@ def test_endless_silence_stops_long_before_the_budget():
 @pytest.mark.parametrize("more", [{"stop_degeneration": False}, {"ignore_end": True}])
 def test_detection_can_be_turned_off(more):
     guard = {"stop_degeneration": False} if "stop_degeneration" in more else {}
-    theatre = Simulation(max_num_seqs=2, **guard)
-    endless(theatre)
-    theatre.worker.sound_of = lambda codes: np.zeros(len(codes) * FRAME_SAMPLES, np.int16)
-    theatre.worker.codes_of = _stuck_after(3)
+    simulation = Simulation(max_num_seqs=2, **guard)
+    endless(simulation)
+    simulation.worker.sound_of = lambda codes: np.zeros(len(codes) * FRAME_SAMPLES, np.int16)
+    simulation.worker.codes_of = _stuck_after(3)
     wanted = {key: value for key, value in more.items() if key != "stop_degeneration"}
-    listener = spoken(theatre, max_frames=700, **wanted)
+    listener = spoken(simulation, max_frames=700, **wanted)
     assert listener.frames == 700
     assert listener.stream.end.reason == "length"

@@ -108,22 +108,22 @@ def test_the_same_seed_speaks_the_same_whole_or_streamed():
 
 
 def test_leaving_in_the_middle_frees_the_slot_within_a_step():
-    theatre = Simulation(max_num_seqs=1, max_letters=60)
-    listener = theatre.ask(ask(SENTENCES * 20))
+    simulation = Simulation(max_num_seqs=1, max_letters=60)
+    listener = simulation.ask(ask(SENTENCES * 20))
     while listener.frames < 200:
-        theatre.turn()
+        simulation.turn()
     listener.stream.cancel()
-    theatre.turn()
-    theatre.turn()
-    assert theatre.engine.stats().running == theatre.engine.stats().waiting == 0
+    simulation.turn()
+    simulation.turn()
+    assert simulation.engine.stats().running == simulation.engine.stats().waiting == 0
 
 
 def test_a_listener_hears_no_gap_between_groups_while_others_wait():
-    theatre = Simulation(max_num_seqs=2, max_letters=60)
-    listener = theatre.ask(ask(SENTENCES * 8))
+    simulation = Simulation(max_num_seqs=2, max_letters=60)
+    listener = simulation.ask(ask(SENTENCES * 8))
     for _ in range(6):
-        theatre.ask(ask(SENTENCES))
-    theatre.finish()
+        simulation.ask(ask(SENTENCES))
+    simulation.finish()
     assert listener.frames == frames(8 * SENTENCES)
     assert not listener.gaps
 
@@ -136,14 +136,16 @@ def test_the_frames_that_a_request_allows_are_those_of_all_groups():
 
 
 def test_a_group_that_ends_early_is_made_again_for_a_file_and_told_of_a_stream():
-    theatre = Simulation(max_num_seqs=2, max_letters=60)
-    usual, text = theatre.worker.frames_of, SENTENCES * 3
-    theatre.worker.frames_of = lambda admit, prompt: 3 if admit.seed == 7 else usual(admit, prompt)
-    file = theatre.ask(ask(text, live=False))
-    theatre.finish()
+    simulation = Simulation(max_num_seqs=2, max_letters=60)
+    usual, text = simulation.worker.frames_of, SENTENCES * 3
+    simulation.worker.frames_of = lambda admit, prompt: (
+        3 if admit.seed == 7 else usual(admit, prompt)
+    )
+    file = simulation.ask(ask(text, live=False))
+    simulation.finish()
     assert (file.frames, file.stream.end.reason) == (frames(text), "finished")
     assert file.stream.seed == 7  # the same seed gives the same again
-    live = theatre.ask(ask(text))
-    theatre.finish()
+    live = simulation.ask(ask(text))
+    simulation.finish()
     assert live.stream.end.reason == "incomplete"
     assert live.frames < len(text)

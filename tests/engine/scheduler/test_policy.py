@@ -26,14 +26,14 @@ SETTINGS = EngineSettings()
 
 
 def attempts(count: int, live: bool = True, heard: bool = True) -> list[Attempt]:
-    theatre = Simulation(max_num_seqs=count, pipeline_depth=0, file_share=1.0)
+    simulation = Simulation(max_num_seqs=count, pipeline_depth=0, file_share=1.0)
     for _ in range(count):
-        theatre.ask(SpeechRequest("words " * 20, Preset("ryan"), live=live))
-    scheduler = theatre.engine.loop.scheduler
+        simulation.ask(SpeechRequest("words " * 20, Preset("ryan"), live=live))
+    scheduler = simulation.engine.loop.scheduler
     while len(scheduler.attempts) < count or (
         heard and not all(map(_spoken, scheduler.attempts.values()))
     ):
-        theatre.turn()
+        simulation.turn()
     return list(scheduler.attempts.values())
 
 

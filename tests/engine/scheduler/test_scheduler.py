@@ -16,8 +16,8 @@ from tests.support.simulation import SLOW, Listener, Simulation, poisson
 SETTINGS = EngineSettings()
 
 
-def ask(theatre: Simulation, words: str = "hello there", **more: object) -> Listener:
-    listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **more))
+def ask(simulation: Simulation, words: str = "hello there", **more: object) -> Listener:
+    listener = simulation.ask(SpeechRequest(words, Preset("ryan"), **more))
     assert listener is not None
     return listener
 
@@ -27,34 +27,34 @@ def run_of(listener: Listener) -> Attempt:
 
 
 def test_who_waits_moves_up_when_another_leaves_the_queue():
-    theatre = Simulation(max_num_seqs=1)
-    ask(theatre, "a" * 300)
-    theatre.turn()
-    second, third = ask(theatre), ask(theatre)
-    theatre.turn()
+    simulation = Simulation(max_num_seqs=1)
+    ask(simulation, "a" * 300)
+    simulation.turn()
+    second, third = ask(simulation), ask(simulation)
+    simulation.turn()
     assert (second.stream.position, third.stream.position) == (0, 1)
     second.stream.cancel()
-    theatre.turn()
+    simulation.turn()
     assert third.stream.position == 0
 
 
 def test_a_request_that_ended_before_the_loop_saw_it_takes_no_slot():
-    theatre = Simulation()
-    ask(theatre)
-    theatre.engine._registry.pause("The engine got stuck.")
-    theatre.engine._registry.resume()
-    theatre.turn()
-    assert not theatre.engine.loop.scheduler.active
+    simulation = Simulation()
+    ask(simulation)
+    simulation.engine._registry.pause("The engine got stuck.")
+    simulation.engine._registry.resume()
+    simulation.turn()
+    assert not simulation.engine.loop.scheduler.active
 
 
 # One step.
 
 
 def test_the_first_plan_of_a_request_already_makes_sound():
-    theatre = Simulation(max_num_seqs=2, pipeline_depth=0)
-    listener = ask(theatre)
-    theatre.turn()
-    [plan] = theatre.worker.plans
+    simulation = Simulation(max_num_seqs=2, pipeline_depth=0)
+    listener = ask(simulation)
+    simulation.turn()
+    [plan] = simulation.worker.plans
     assert plan.admit
     assert plan.prefill
     assert plan.decode
@@ -64,39 +64,39 @@ def test_the_first_plan_of_a_request_already_makes_sound():
 
 @pytest.mark.parametrize("running", [5, 6])
 def test_among_many_a_first_frame_is_made_one_step_after_its_prompt(running):
-    theatre = Simulation(max_num_seqs=64, prefill_first_streams=5)
+    simulation = Simulation(max_num_seqs=64, prefill_first_streams=5)
     for seed in range(running):
-        ask(theatre, "a" * 300, seed=seed)
-    while not all(each.frames for each in theatre.listeners):
-        theatre.turn()
-    late = ask(theatre, "z" * 30)
-    theatre.turn()
-    plan = theatre.worker.plans[-1]
+        ask(simulation, "a" * 300, seed=seed)
+    while not all(each.frames for each in simulation.listeners):
+        simulation.turn()
+    late = ask(simulation, "z" * 30)
+    simulation.turn()
+    plan = simulation.worker.plans[-1]
     assert [piece.slot for piece in plan.prefill] == [run_of(late).slot]
     assert (run_of(late).slot in plan.decode) == (running == 5)
     assert len(plan.decode) >= running
-    theatre.turn()
-    assert run_of(late).slot in theatre.worker.plans[-1].decode
+    simulation.turn()
+    assert run_of(late).slot in simulation.worker.plans[-1].decode
 
 
 def test_prefill_is_bounded_in_every_step_and_complete():
-    theatre = Simulation(max_num_seqs=8, max_prefill_tokens=64)
+    simulation = Simulation(max_num_seqs=8, max_prefill_tokens=64)
     for _ in range(8):
-        ask(theatre, "a long text, " * 10)
+        ask(simulation, "a long text, " * 10)
     rows = []
-    while theatre.turn():
-        rows.append(sum(piece.stop - piece.start for piece in theatre.worker.plans[-1].prefill))
+    while simulation.turn():
+        rows.append(sum(piece.stop - piece.start for piece in simulation.worker.plans[-1].prefill))
     assert max(rows) == 64
-    assert all(listener.frames == 130 for listener in theatre.listeners)
+    assert all(listener.frames == 130 for listener in simulation.listeners)
 
 
 def test_a_burst_is_laid_out_no_quicker_than_it_can_be_filled_in():
-    theatre = Simulation(max_num_seqs=16, max_prefill_tokens=100)
+    simulation = Simulation(max_num_seqs=16, max_prefill_tokens=100)
     for _ in range(16):
-        ask(theatre, "x" * 60)
+        ask(simulation, "x" * 60)
     admitted = []
-    while theatre.turn():
-        rows = [len(each.prompt) for each in theatre.worker.plans[-1].admit]
+    while simulation.turn():
+        rows = [len(each.prompt) for each in simulation.worker.plans[-1].admit]
         assert sum(rows[:-1]) < 100
         admitted += rows
     assert len(admitted) == 16
@@ -104,60 +104,60 @@ def test_a_burst_is_laid_out_no_quicker_than_it_can_be_filled_in():
 
 def test_prefill_shrinks_while_a_stream_is_short_of_sound():
     costs = Costs(step=0.03, prefill_row=0.001)
-    theatre = Simulation(
+    simulation = Simulation(
         costs, max_num_seqs=8, pipeline_depth=0, max_prefill_tokens=512, min_prefill_tokens=16
     )
-    ask(theatre, "somebody who listens already")
+    ask(simulation, "somebody who listens already")
     for _ in range(3):
-        theatre.turn()
-    theatre.engine.loop.scheduler.step_cost.prefill.observe(100, 0.1)
-    ask(theatre, "somebody new with a long text " * 8)
-    theatre.turn()
-    first = theatre.worker.plans[-1].prefill[0]
+        simulation.turn()
+    simulation.engine.loop.scheduler.step_cost.prefill.observe(100, 0.1)
+    ask(simulation, "somebody new with a long text " * 8)
+    simulation.turn()
+    first = simulation.worker.plans[-1].prefill[0]
     assert 16 <= first.stop - first.start < 100
-    theatre.finish()
-    assert not any(listener.gaps for listener in theatre.listeners)
+    simulation.finish()
+    assert not any(listener.gaps for listener in simulation.listeners)
 
 
 def test_slots_of_the_finished_are_refilled_at_once():
-    theatre = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=0)
+    simulation = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=0)
     for number in range(12):
-        ask(theatre, "x" * (10 + number))
+        ask(simulation, "x" * (10 + number))
     idle_rows = 0
-    while theatre.turn():
-        plan = theatre.worker.plans[-1]
-        waiting = len(theatre.engine.loop.scheduler.waiting)
-        idle_rows += (4 - len(theatre.worker.running)) if waiting and plan.number > 4 else 0
+    while simulation.turn():
+        plan = simulation.worker.plans[-1]
+        waiting = len(simulation.engine.loop.scheduler.waiting)
+        idle_rows += (4 - len(simulation.worker.running)) if waiting and plan.number > 4 else 0
     assert idle_rows == 0
 
 
 @pytest.mark.parametrize("lag", [0, 1])
 @pytest.mark.parametrize("after", range(1, 9))
 def test_a_cancel_frees_the_slot_within_a_step(lag, after):
-    theatre = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=lag)
-    gone, next_one = ask(theatre, "x" * 40), ask(theatre, "y" * 20)
+    simulation = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=lag)
+    gone, next_one = ask(simulation, "x" * 40), ask(simulation, "y" * 20)
     for _ in range(after):
-        theatre.turn()
+        simulation.turn()
     slot = run_of(gone).slot
     gone.stream.cancel()
-    theatre.turn()
-    plan = theatre.worker.plans[-1]
+    simulation.turn()
+    plan = simulation.worker.plans[-1]
     assert slot in plan.release
     assert [admit.slot for admit in plan.admit] == [slot]
     assert gone.stream.end.reason == "cancelled"
-    theatre.finish()
+    simulation.finish()
     assert next_one.frames == 20
     assert all(chunk.codes.shape[1] == 16 for chunk in next_one.chunks)
 
 
 def test_results_that_arrive_late_do_not_reach_the_next_in_the_slot():
-    theatre = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=2)
-    first = ask(theatre, "abcdefghij", seed=1)
-    second = ask(theatre, "klmnopqrst", seed=2)
+    simulation = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=2)
+    first = ask(simulation, "abcdefghij", seed=1)
+    second = ask(simulation, "klmnopqrst", seed=2)
     for _ in range(5):
-        theatre.turn()
+        simulation.turn()
     first.stream.cancel()
-    theatre.finish()
+    simulation.finish()
     alone = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=0)
     expected = ask(alone, "klmnopqrst", seed=2)
     alone.finish()
@@ -182,29 +182,29 @@ def test_the_same_codes_whoever_else_is_served(lag):
 
 
 def test_an_unused_engine_plans_nothing():
-    theatre = Simulation()
-    assert not theatre.turn()
-    assert not theatre.worker.plans
+    simulation = Simulation()
+    assert not simulation.turn()
+    assert not simulation.worker.plans
 
 
 # Open text.
 
 
 def test_an_open_text_is_stepped_as_far_as_its_words_go():
-    theatre = Simulation(max_num_seqs=2, pipeline_depth=1)
-    listener = ask(theatre, "", open_text=True)
-    theatre.finish()
-    assert not theatre.worker.plans  # it has no slot yet
+    simulation = Simulation(max_num_seqs=2, pipeline_depth=1)
+    listener = ask(simulation, "", open_text=True)
+    simulation.finish()
+    assert not simulation.worker.plans  # it has no slot yet
     listener.stream.append("one two ")
-    theatre.finish()
+    simulation.finish()
     said = listener.frames
     assert 0 < said < 8
     listener.stream.append("three four ")
-    theatre.finish()
+    simulation.finish()
     assert listener.frames > said
     assert listener.stream.end is None
     listener.stream.close_text()
-    theatre.finish()
+    simulation.finish()
     assert listener.stream.end.reason == "finished"
     assert listener.frames == len("one two three four ")
     assert run_of(listener) is None
@@ -219,130 +219,130 @@ def test_text_in_pieces_is_spoken_like_the_same_text_whole(data):
     whole = Simulation(max_num_seqs=2)
     expected = ask(whole, words, seed=5, layout="streamed")
     whole.finish()
-    theatre = Simulation(max_num_seqs=2, pipeline_depth=data.draw(st.integers(0, 1)))
-    listener = ask(theatre, pieces[0], seed=5, open_text=True)
+    simulation = Simulation(max_num_seqs=2, pipeline_depth=data.draw(st.integers(0, 1)))
+    listener = ask(simulation, pieces[0], seed=5, open_text=True)
     for piece in pieces[1:]:
         for _ in range(data.draw(st.integers(0, 6))):
-            theatre.turn()
+            simulation.turn()
         listener.stream.append(piece)
     listener.stream.close_text()
-    theatre.finish()
+    simulation.finish()
     assert _codes(listener) == _codes(expected)
 
 
 def test_silence_of_the_writer_is_no_gap_of_ours():
-    theatre = Simulation(max_num_seqs=2)
-    listener = ask(theatre, "one two three ", open_text=True)
-    theatre.finish()
-    theatre.clock.sleep(10)
+    simulation = Simulation(max_num_seqs=2)
+    listener = ask(simulation, "one two three ", open_text=True)
+    simulation.finish()
+    simulation.clock.sleep(10)
     listener.stream.append("and more")
     listener.stream.close_text()
-    theatre.finish()
+    simulation.finish()
     assert listener.stream.end.reason == "finished"
-    assert theatre.engine.stats().gaps == 0
+    assert simulation.engine.stats().gaps == 0
 
 
 def test_a_writer_has_time_from_the_end_of_what_is_spoken():
-    theatre = Simulation(Costs(step=0.05), max_letters=40, text_timeout=1.0)
+    simulation = Simulation(Costs(step=0.05), max_letters=40, text_timeout=1.0)
     first = "These are the words of the first group. "  # two seconds, in a group of its own
-    listener = ask(theatre, first + "And", open_text=True)
-    theatre.finish()
+    listener = ask(simulation, first + "And", open_text=True)
+    simulation.finish()
     assert listener.frames == len(first.strip())
     assert listener.stream.end is None
-    theatre.clock.sleep(0.5)
+    simulation.clock.sleep(0.5)
     listener.stream.append(" more.")
     listener.stream.close_text()
-    theatre.finish()
+    simulation.finish()
     assert listener.stream.end.reason == "finished"
 
 
 def test_a_text_left_open_is_ended_and_frees_its_slot():
-    theatre = Simulation(max_num_seqs=1, text_timeout=60.0)
-    listener = ask(theatre, "one two three ", open_text=True)
-    theatre.finish()
-    theatre.clock.sleep(59)
-    theatre.finish()
+    simulation = Simulation(max_num_seqs=1, text_timeout=60.0)
+    listener = ask(simulation, "one two three ", open_text=True)
+    simulation.finish()
+    simulation.clock.sleep(59)
+    simulation.finish()
     assert listener.stream.end is None
-    theatre.clock.sleep(2)
-    theatre.finish()
+    simulation.clock.sleep(2)
+    simulation.finish()
     assert listener.stream.end.reason == "error"
-    assert not theatre.worker.running
-    assert theatre.engine.loop.scheduler.slots.free == 1
+    assert not simulation.worker.running
+    assert simulation.engine.loop.scheduler.slots.free == 1
 
 
 def test_a_writer_who_waits_for_a_slot_is_not_timed_out():
-    theatre = Simulation(Costs(step=0.05), max_num_seqs=1, text_timeout=1.0)
-    ask(theatre, "x" * 60)
-    listener = ask(theatre, "one two three ", open_text=True)
+    simulation = Simulation(Costs(step=0.05), max_num_seqs=1, text_timeout=1.0)
+    ask(simulation, "x" * 60)
+    listener = ask(simulation, "one two three ", open_text=True)
     while listener.first is None:
-        theatre.turn()
-    assert theatre.clock.now() > 2
+        simulation.turn()
+    assert simulation.clock.now() > 2
     listener.stream.close_text()
-    theatre.finish()
+    simulation.finish()
     assert listener.stream.end.reason == "finished"
 
 
 def short_of_text() -> tuple[Simulation, list[Listener]]:
     """Four streams on a machine for four, all of them at the end of their text so far."""
     costs = Costs(step=0.002, row=0.015)
-    theatre = Simulation(costs, max_num_seqs=16)
+    simulation = Simulation(costs, max_num_seqs=16)
     known = {rows: costs.step + costs.row * rows for rows in (1, 4, 16)}
-    theatre.engine.loop.scheduler.step_cost.decode.anchor(known)
-    writers = [ask(theatre, "one two three ", open_text=True, seed=seed) for seed in range(4)]
-    theatre.finish()
-    assert theatre.engine.loop.scheduler.capacity == theatre.most_running == 4
-    return theatre, writers
+    simulation.engine.loop.scheduler.step_cost.decode.anchor(known)
+    writers = [ask(simulation, "one two three ", open_text=True, seed=seed) for seed in range(4)]
+    simulation.finish()
+    assert simulation.engine.loop.scheduler.capacity == simulation.most_running == 4
+    return simulation, writers
 
 
 def test_texts_that_run_dry_for_a_moment_are_not_joined_by_others():
-    theatre, writers = short_of_text()
+    simulation, writers = short_of_text()
     for seed in range(4, 8):
-        ask(theatre, "x" * 60, seed=seed)
-    theatre.finish()
-    assert theatre.most_running == 4
+        ask(simulation, "x" * 60, seed=seed)
+    simulation.finish()
+    assert simulation.most_running == 4
     for writer in writers:
         writer.stream.append("y" * 100)
         writer.stream.close_text()
-    theatre.finish()
-    assert {each.stream.end.reason for each in theatre.listeners} == {"finished"}
-    assert theatre.engine.stats().gaps == 0
+    simulation.finish()
+    assert {each.stream.end.reason for each in simulation.listeners} == {"finished"}
+    assert simulation.engine.stats().gaps == 0
 
 
 def test_texts_that_pause_for_long_make_room_for_others():
-    theatre, writers = short_of_text()
-    late = ask(theatre, "x" * 60)
-    theatre.finish()
+    simulation, writers = short_of_text()
+    late = ask(simulation, "x" * 60)
+    simulation.finish()
     assert late.first is None
-    scheduler, now = theatre.engine.loop.scheduler, theatre.clock.now()
-    theatre.clock.sleep(scheduler.next_deadline(now) - now)  # the loop wakes by itself
-    assert theatre.clock.now() < now + 10
-    theatre.finish()
+    scheduler, now = simulation.engine.loop.scheduler, simulation.clock.now()
+    simulation.clock.sleep(scheduler.next_deadline(now) - now)  # the loop wakes by itself
+    assert simulation.clock.now() < now + 10
+    simulation.finish()
     assert late.stream.end.reason == "finished"
-    assert scheduler.next_deadline(theatre.clock.now()) > now + 100  # and sleeps again
+    assert scheduler.next_deadline(simulation.clock.now()) > now + 100  # and sleeps again
     assert not any(writer.stream.end for writer in writers)
 
 
 def test_an_engine_that_was_held_up_and_waits_for_text_lets_others_begin():
-    theatre = Simulation(Costs(step=0.2), max_num_seqs=4, pipeline_depth=0)
-    theatre.engine.loop.scheduler.step_cost.decode.anchor({1: 0.001, 4: 0.004})
-    ask(theatre, "one two three ", open_text=True)
-    theatre.finish()
-    theatre.worker.costs = Costs(step=0.004)
-    assert theatre.engine.loop.scheduler.lateness.late
-    late = ask(theatre, "x" * 60)
-    theatre.finish()
+    simulation = Simulation(Costs(step=0.2), max_num_seqs=4, pipeline_depth=0)
+    simulation.engine.loop.scheduler.step_cost.decode.anchor({1: 0.001, 4: 0.004})
+    ask(simulation, "one two three ", open_text=True)
+    simulation.finish()
+    simulation.worker.costs = Costs(step=0.004)
+    assert simulation.engine.loop.scheduler.lateness.late
+    late = ask(simulation, "x" * 60)
+    simulation.finish()
     assert late.stream.end is not None
     assert late.stream.end.reason == "finished"
 
 
 def test_a_slow_host_counts_as_a_slow_step():
-    theatre = Simulation(Costs(step=0.005), max_num_seqs=64)
-    launch = theatre.worker.launch
+    simulation = Simulation(Costs(step=0.005), max_num_seqs=64)
+    launch = simulation.worker.launch
 
     def dawdle(plan: object) -> object:
-        theatre.clock.sleep(0.05)  # on the host
+        simulation.clock.sleep(0.05)  # on the host
         return launch(plan)
 
-    theatre.worker.launch = dawdle
-    theatre.play(poisson(8, 100, random.Random(1)))
-    assert theatre.engine.loop.scheduler.step_cost.seconds(1) > 0.04
+    simulation.worker.launch = dawdle
+    simulation.play(poisson(8, 100, random.Random(1)))
+    assert simulation.engine.loop.scheduler.step_cost.seconds(1) > 0.04
