@@ -116,7 +116,7 @@ class SpeechEngine(ABC):
         }
 
     def _replace_checkpoints(self, checkpoints: Mapping[str, Checkpoint]) -> None:
-        """They are never modified: other threads read them."""
+        """Put a new mapping in place; a mapping is never modified, as other threads read it."""
         self._checkpoints = dict(checkpoints)
         self._input_processor.checkpoints = self._checkpoints
 
@@ -182,7 +182,8 @@ class SpeechEngine(ABC):
         return SpeechStream(output, sequence, handles, self.postprocess)
 
     def _check_admission(self, new: Sequence) -> Check:
-        """Who has left is not ahead of anybody, although a step may still hold its end up."""
+        """Refuse a request for which there is no place. One that was left counts no longer, even
+        if a step still delays its end."""
 
         def check(ahead: list[Sequence]) -> None:
             self.admission.check(new, [each for each in ahead if not each.left], self.settings)

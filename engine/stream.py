@@ -90,7 +90,7 @@ class SpeechStream:
 
     @property
     def id(self) -> int:
-        """Of the request, in its engine."""
+        """The request's number in its engine."""
         return self._progress.id
 
     @property
@@ -184,7 +184,7 @@ class SpeechStream:
             await self._changed()
 
     async def joined(self, index: int = 0) -> AsyncIterator[Chunk]:
-        """As `async for`, in fewer and longer chunks once the listener has seconds in hand.
+        """Iterate in fewer and longer chunks once the listener has seconds in hand.
 
         A chunk then waits a fraction of these seconds for the next ones. Each piece costs the same
         on its way through event loops, proxies and sockets, however long it is. `index`: of the

@@ -64,7 +64,7 @@ def _runs(wanted: NDArray[np.bool_], least: int) -> tuple[Span, ...]:
 
 
 def _tails(levels: Values) -> tuple[Span, ...]:
-    """From the end of what is loud until nothing is heard of it, or something is loud again."""
+    """Spans in which loud sound dies away: until it is silent, or something is loud again."""
     loud = levels > levels.max() - AUDIBLE
     ends = np.flatnonzero(loud[:-1] & ~loud[1:]) + 1
     heard = levels > levels.max() - _GONE
@@ -78,11 +78,11 @@ def _tails(levels: Values) -> tuple[Span, ...]:
 
 
 def _others(spoken: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
-    """Of the low and the high stretches, those that are fewer."""
+    """The low stretches or the high ones, whichever are fewer: those of another person."""
     low, high = by_height(spoken)
     return tuple(sorted(low if len(low) < len(high) else high))
 
 
 def _span(start: SupportsFloat, stop: SupportsFloat) -> Span:
-    """From steps."""
+    """A span in seconds, from numbers of steps."""
     return float(start) * STEP / SAMPLE_RATE, float(stop) * STEP / SAMPLE_RATE

@@ -47,7 +47,7 @@ class Quality:
 
     @property
     def is_roomy(self) -> bool:
-        """In noise nothing falls far, so nothing is known of the room."""
+        """Whether the room echoes. In noise the level never falls far, so that is not known."""
         return self.fall < ROOMY and not self.is_noisy
 
     @property
@@ -122,7 +122,7 @@ def by_height(spoken: Sequence[Stretch]) -> tuple[list[Stretch], list[Stretch]]:
 
 
 def stretches(wave: Waveform) -> list[Stretch]:
-    """Those of speech, with their median pitches."""
+    """The stretches of speech, with their median pitches."""
     pitches, places = _pitches(wave)
     found: list[Stretch] = []
     step = _TURN * SAMPLE_RATE

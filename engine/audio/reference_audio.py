@@ -144,7 +144,7 @@ def _check_long_enough(seconds: float, what: Message = _WHOLE) -> None:
 
 
 def _from_array(samples: NDArray[Any], rate: int) -> _Raw:
-    """From [samples] or [samples, channels], integers or floats."""
+    """A recording from an array: [samples] or [samples, channels], integers or floats."""
     array = np.asarray(samples)
     if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
         raise InvalidAudio("The recording must be samples, or samples by channels, as numbers.")

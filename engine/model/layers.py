@@ -141,7 +141,7 @@ class Attention(nn.Module):
         return rms_normed(both, norms[0].eps) * weight[:, None]
 
     def norms(self) -> tuple[RMSNorm, RMSNorm] | None:
-        """Of queries and of keys, if they have any."""
+        """The norms of queries and of keys, if the layer has any."""
         q, k = self.q_norm, self.k_norm
         return (q, k) if isinstance(q, RMSNorm) and isinstance(k, RMSNorm) else None
 
@@ -180,7 +180,7 @@ def _layer_scale(config: TransformerConfig) -> LayerScale | nn.Identity:
 
 
 def scale_of(layer: LayerScale | nn.Identity) -> Tensor | None:
-    """Of each output; None: there is none."""
+    """The scale of each output; None: the layer has none."""
     return layer.scale if isinstance(layer, LayerScale) else None
 
 

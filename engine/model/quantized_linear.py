@@ -28,7 +28,7 @@ class QuantizedLinear(nn.Module):
     panels: Tensor | None = None  # the same in another product's order, if there is one
 
     def __init__(self, linear: nn.Linear, bits: int) -> None:
-        """In place of a layer whose weights are not read yet."""
+        """Stands in for a layer whose weights are not read yet."""
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self.bits = bits

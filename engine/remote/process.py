@@ -151,7 +151,7 @@ class EngineProcess(Transport):
                 self._calls.pop(number, None)
 
     def stats(self, here: Counters, refused: int) -> Stats:
-        """Those of the process; the last ones while it does not answer."""
+        """The process's statistics; the last known ones while it does not answer."""
         with suppress(EngineError, Late):
             if not self._silent:
                 self._stats = self.call("stats", timeout=STATS_SECONDS)
@@ -312,7 +312,7 @@ class ProcessHost:
         self._left = Event()
 
     def run(self, first: str = "") -> None:
-        """Until the other side is gone, which hears all the while that this process runs.
+        """Serve until the other side is gone; meanwhile report to it that this process runs.
 
         `first`: a module that is imported before anything is heard.
         """

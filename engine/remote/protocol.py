@@ -23,7 +23,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Refused:
-    """It was not taken there: what speaks is full, is closing, or cannot speak it."""
+    """The request was refused there: the engine is full, is closing, or cannot speak it."""
 
     error: TimbreError
     where: str = ""  # empty: the transport's own queue is full
@@ -31,7 +31,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Lost:
-    """It is spoken there no longer."""
+    """The request is lost: whatever spoke it has gone."""
 
     error: TimbreError  # the end of a request that was heard, or that is lost too often
     where: str = ""

@@ -84,7 +84,7 @@ class Transport:
         return add_up({}, here, refused)
 
     def close(self) -> None:
-        """All requests have ended."""
+        """Close the transport; all requests have ended."""
 
 
 class RemoteEngine(SpeechEngine):
@@ -210,7 +210,7 @@ class RemoteEngine(SpeechEngine):
             self._deliver(sequence, part)
 
     def lose(self, error: EngineClosed) -> None:
-        """All that speaks is gone, and comes back: `resume` or `end` follows."""
+        """The remote engine is gone and is being started again: `resume` or `end` follows."""
         self._registry.hold(error.message)
         for sequence in self._registry.sequences():
             self._is_over(sequence, Lost(error))
@@ -222,7 +222,7 @@ class RemoteEngine(SpeechEngine):
         self._registry.resume()
 
     def end(self, reason: str) -> None:
-        """It does not come back."""
+        """The remote engine does not come back."""
         self._registry.end_all(reason)
 
     def _speak(self, sequence: Sequence) -> None:

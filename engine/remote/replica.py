@@ -53,7 +53,7 @@ class Replica:
         yield stream.end
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """What a method of the engine returns, or the error that it raises. From any thread."""
+        """Call a method of the engine, from any thread; returns its result or its error."""
         try:
             return self._methods[method](*arguments)
         except TimbreError as error:

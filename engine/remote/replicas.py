@@ -103,7 +103,7 @@ class ReplicaPool(Transport):
 
     @property
     def admission(self) -> Admission:
-        """What was seen of the replicas, less what the clients of their own APIs take up."""
+        """The replicas' free places, less those that clients of the replicas' APIs take up."""
         seen = tuple(self._seen.values())
         known = joined([stats.admission for stats in seen])
         others = max(0, sum(each.running + each.waiting for each in seen) - self._taken_then)
@@ -137,7 +137,7 @@ class ReplicaPool(Transport):
         return answers[0]
 
     def stats(self, here: Counters, refused: int) -> Stats:
-        """What the replicas said last, added up. Latencies are those of this side."""
+        """The replicas' latest statistics, added up; latencies are measured on this side."""
         fresh = self._clock() - self._seen_at < STALE_SECONDS
         total = add_up(self._seen if fresh else {}, here, refused)
         return replace(total, dashboard=self._replicas.dashboard)

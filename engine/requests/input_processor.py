@@ -170,7 +170,7 @@ class _RoutedRequest:
         return own.spell_out and english and self.checkpoint.capabilities.spoken_form
 
     def languages(self) -> tuple[Message, ...]:
-        """What the listener should know where the text's language is none of the model's."""
+        """A notice for the listener where the model does not speak the text's language."""
         spoken = self.checkpoint.capabilities.languages
         written = written_in(self.request.text)
         if written is None or not spoken or written in spoken:

@@ -15,7 +15,7 @@ from engine.types import Chunk, End
 
 
 class Output(Protocol):
-    """What the engine's thread puts into: a queue of this process, or of another one."""
+    """Where the engine's thread puts chunks: a queue of this process, or of another one."""
 
     end: End | None
 

@@ -164,7 +164,7 @@ class Sequence:
 
     @property
     def reference_frames(self) -> int:
-        """Of the recording that its prompt continues."""
+        """Frames of the recording that its prompt continues."""
         return len(self.prompt.reference.codes) if self.prompt.reference else 0
 
     @property

@@ -29,7 +29,7 @@ UNKNOWN = "Tags that name no mood here are left out: {tags}."
 
 
 class TextMoods:
-    """Of one request."""
+    """The moods that one request's text may name."""
 
     def __init__(
         self, request: SpeechRequest, talker: str, checkpoints: Mapping[str, Checkpoint]

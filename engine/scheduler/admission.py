@@ -75,7 +75,7 @@ class Admission:
 
 
 def joined(several: Collection[Admission]) -> Admission:
-    """Of engines that take each other's requests: places add up, and the slowest sets the pace."""
+    """The admission of engines that share requests: places add up, the slowest sets the pace."""
     measured = [each for each in several if each.step] or [Admission()]
     return Admission(
         places=sum(each.places for each in several),

@@ -19,8 +19,7 @@ WINDOWS = 4  # of a frame, 20 ms each
 
 
 def split(chunks: list[Chunk], loudest: float) -> tuple[Chunk | None, list[Chunk], float]:
-    """From chunks that are held: what may be heard, what stays held, and the loudest window of all
-    so far."""
+    """Divide held chunks: what may be heard, what stays held, and the loudest window so far."""
     pcm = np.concatenate([chunk.pcm for chunk in chunks])
     codes = np.concatenate([chunk.codes for chunk in chunks])
     levels = _levels(pcm[: len(codes) * FRAME_SAMPLES])

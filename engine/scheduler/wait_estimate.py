@@ -1,4 +1,4 @@
-"""What a text token and a frame took lately, as two moving averages.
+"""How many frames a text token takes, and how much longer a frame takes than a step, as averages.
 
 A frame takes longer than a step: prompts of others, and the time to the last chunk.
 """

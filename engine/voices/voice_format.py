@@ -82,7 +82,7 @@ class VoiceCard(Settings):
 
     @property
     def described(self) -> bool:
-        """It is its description alone; a design that was heard and kept has a vector."""
+        """Whether a voice is only a description; a design that was heard and kept has a vector."""
         return self.kind == "design" and self.width is None
 
     @field_validator("name")

@@ -53,7 +53,7 @@ class VoiceIndex:
         return tuple(each for _, each in self.found.values() if isinstance(each, DamagedVoice))
 
     def having(self, saved: SavedVoice) -> VoiceIndex:
-        """With a voice that was written just now; the folder's stamp is taken anew."""
+        """The index with a voice that was just written; the folder's stamp is read again."""
         rest = self.without(saved.id)
         name = saved.name.casefold()
         return VoiceIndex(

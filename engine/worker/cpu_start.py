@@ -64,7 +64,7 @@ class CpuStart:
 
     @cached_property
     def bytes(self) -> int:
-        """Of the talker's weights, once they are loaded."""
+        """Size of the talker's weights, once they are loaded."""
         return loaded_bytes(self._empty[0])
 
     @cached_property
@@ -142,7 +142,7 @@ class CpuStart:
         return self._proof(self._talker_key, threads)
 
     def frame_seconds(self, threads: int) -> float | None:
-        """Of a frame, as an earlier start measured it with its kernels; None: that is not known, or
+        """Seconds of a frame, as an earlier start measured it with its kernels; None: unknown, or
         so long that the machine may have been busy."""
         found = (
             self._cache.seconds(self._frame_key(threads))

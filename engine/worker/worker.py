@@ -226,7 +226,7 @@ class TorchWorker:
         self._codec_runner = None
 
     def _limit_threads(self) -> None:
-        """For the calling thread and those that torch starts later."""
+        """Limit the calling thread, and those that torch starts later, to so many cores."""
         if self.device.type == "cpu" and torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
 

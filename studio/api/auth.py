@@ -150,7 +150,7 @@ def _named(address: str, key: str) -> dict[str, str]:
 
 
 def _limits(left: tuple[int, int, float] | None) -> dict[str, str]:
-    """As OpenAI names them; none without limits."""
+    """Headers that state the limits, named as OpenAI names them; none without limits."""
     if left is None:
         return {}
     amount, remaining, seconds = left

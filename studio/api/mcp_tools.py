@@ -80,7 +80,7 @@ class CloneVoice(Body):
 
 
 class VoiceTools:
-    """What the tools do."""
+    """The tools as methods."""
 
     def __init__(self, context: ApiContext) -> None:
         self._context = context

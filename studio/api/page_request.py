@@ -15,6 +15,6 @@ def page_request() -> Any:
 
 
 def page_address() -> str:
-    """Where the visitor is whose event runs; empty where none does."""
+    """The address of the visitor whose event runs; empty where none does."""
     request = page_request()
     return address_of(request.request.scope) if request and request.request else ""

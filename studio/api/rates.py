@@ -1,6 +1,6 @@
-"""How often one key and one address may ask, guess a key, and how much it may send to the page.
+"""How often a key or an address may send requests or guess a key, and how much it may upload.
 
-What is counted is kept in memory: a new process counts anew. Knows no routes.
+Counts are kept in memory: a new process begins at zero. Knows no routes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KIB: Final = 1024  # what is sent to the page is counted in
 
 
 class Rates:
-    """How often one key and one address may ask."""
+    """How often a key or an address may send requests."""
 
     def __init__(self, settings: ApiSettings) -> None:
         self._rates = {
@@ -98,7 +98,7 @@ class Rates:
 
 
 def address_of(scope: Scope) -> str:
-    """Who is at the other end of a request; one household of IPv6 counts as one address."""
+    """The address that a request comes from; one household of IPv6 counts as one address."""
     return household((scope.get("client") or ("", 0))[0])
 
 

@@ -33,7 +33,7 @@ def report_warning(text: str) -> None:
 
 
 def take_warnings() -> list[str]:
-    """What was reported since they were last taken: a WebSocket tells it in a message."""
+    """The warnings since the last call; a WebSocket sends them in a message."""
     texts = _warnings.get()
     taken = list(texts or ())
     if texts:

@@ -1,4 +1,4 @@
-"""One call for all who ask at the same time."""
+"""Calls with the same arguments at the same time share one result."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ class VoiceResolver:
             raise ApiError(400, problem, "invalid_value", "speaker_embedding")
 
     def _by_id(self, voice_id: str) -> str:
-        """What names the voice with this id, although another may have it as its name."""
+        """A key for the voice with this id, even if another voice has the id as its name."""
         exact = f"#{voice_id}"
         return exact if self._library.find(exact) else voice_id
 

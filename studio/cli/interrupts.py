@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 
 def end_at_once() -> None:
-    """For a program that begins; where somebody has SIGINT ignored, it stays ignored."""
+    """End at once on Ctrl-C while the program starts; where SIGINT is ignored, it stays ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -49,7 +49,7 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class Spoken:
-    """One sentence as it arrived; seconds since it was asked for."""
+    """One sentence as it arrived, in seconds since its request."""
 
     first: float
     total: float
@@ -158,7 +158,7 @@ def word_errors(said: Sequence[str], heard: Sequence[str]) -> int:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on; nothing that tells whose machine it is."""
+    """What the figures depend on, without anything that identifies the machine's owner."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "system": f"{platform.system()} {platform.machine()}",
@@ -228,7 +228,7 @@ def _children(parent: int) -> Iterator[int]:
 
 
 def not_measured(transcribe: Transcribe | None, reference: Path | None = None) -> str:
-    """What a reader of the card cannot know from it."""
+    """What the card does not measure."""
     left = []
     if reference is None:
         left.append("whether the codes are the reference package's (--reference PYTHON)")
@@ -247,7 +247,7 @@ def show(card: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cell(value: object) -> str:
-    """On one line of a table, whatever a processor is called."""
+    """Text for a table's cell, on one line, whatever a processor is called."""
     told = str(value) if not isinstance(value, bool) else "yes" if value else "no"
     return re.sub(r"[|\s]+", " ", told).strip()
 

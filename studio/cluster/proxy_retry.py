@@ -66,7 +66,7 @@ class ProxyRetry:
 
 
 class Sent:
-    """What the client has sent, as often as it is asked for."""
+    """The client's messages, which can be read again."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive

@@ -78,7 +78,7 @@ def close_imports() -> None:
 
 
 class Imports:
-    """Of one server. Any thread. `address`: where the visitor is whose event runs."""
+    """The imports of one server, for any thread. `address`: the visitor's whose event runs."""
 
     def __init__(self, address: Callable[[], str] = page_address) -> None:
         self._address = address
@@ -139,7 +139,7 @@ class Imports:
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        """One of the few that may run. Raises RequestError."""
+        """Wait for a place among the few imports that may run. Raises RequestError."""
         address = self._address()
         with self._changed:
             if address in self._addresses:
@@ -164,7 +164,7 @@ class Imports:
         return self._closed or self._taken < AT_ONCE
 
     def _result(self, **task: Any) -> bytes:
-        """What a process makes of a task. Raises RequestError."""
+        """The result of a task that a process works on. Raises RequestError."""
         limits = {
             "path": [str(each) for each in sys.path if each],
             "parent": os.getpid(),
@@ -233,7 +233,7 @@ def _answer(process: subprocess.Popen[bytes], asked: Sequence[str]) -> tuple[byt
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """With its group; one that has ended is left alone."""
+    """Kill the process and its group; one that has ended is left alone."""
     if process.poll() is None:
         if sys.platform != "win32":
             with suppress(OSError):

@@ -102,7 +102,7 @@ def scan(blocks: Iterable[str], html_page: bool = False) -> Iterator[Tag | str]:
 
 
 class _Scanner:
-    """What has come and is not a whole token yet, and what is skipped up to which end."""
+    """Holds text that is not a whole token yet, and the end up to which text is skipped."""
 
     def __init__(self, html_page: bool) -> None:
         self._html = html_page
@@ -244,7 +244,7 @@ def _before_reference(text: str, at: int) -> int:
 
 
 def _decoded(blocks: Iterable[bytes]) -> Iterator[str]:
-    """By the byte order mark, else by the XML declaration, else UTF-8."""
+    """Decode by the byte order mark, else by the XML declaration, else as UTF-8."""
     decoder: codecs.IncrementalDecoder | None = None
     for block in blocks:
         if decoder is None:

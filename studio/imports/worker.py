@@ -75,7 +75,7 @@ def _done(task: dict[str, Any]) -> bytes:
 
 
 def _refusal(error: Exception) -> dict[str, Any]:
-    """What the file's reader has said; anything else is a damaged file, or a fault of ours."""
+    """The reader's refusal; any other error is a damaged file, or a fault of the reader."""
     with suppress(ImportError):  # where a library is missing, `error` says so
         from engine import RequestError
 

@@ -1,4 +1,4 @@
-"""What a book says of itself, and its parts that are not read aloud unless somebody wants them.
+"""A book's title, author and language, and its parts that are read aloud only on request.
 
 Notes, the copyright page, the table of contents, the index and page numbers are left out when a
 book is imported; each remembers the line that it follows, so that it can be taken in later. Knows
@@ -37,7 +37,7 @@ class LeftOut(Record):
 
 
 class Book(Record):
-    """What a book says of itself."""
+    """A book's title, author and language."""
 
     title: str = Field("", max_length=LONGEST)
     author: str = Field("", max_length=LONGEST)

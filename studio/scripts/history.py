@@ -35,7 +35,7 @@ class History:
         return number in self._past
 
     def last(self, number: str) -> Message | None:
-        """What the latest change was; None if there is none."""
+        """The name of the latest change; None if there is none."""
         states = self._past.get(number)
         return states[-1].change if states else None
 

@@ -282,7 +282,7 @@ class Projects:
         return True
 
     def end_rendering(self, number: str) -> None:
-        """It has completed, or somebody has stopped it."""
+        """Note that a rendering has completed or was stopped."""
         if is_safe_id(number):
             (self._folder / number / RENDERING).unlink(missing_ok=True)
 

@@ -78,7 +78,7 @@ def _telling(application: ASGIApp) -> ASGIApp:
 
 
 def configure(application: ASGIApp, proxies: Sequence[str] = ()) -> uvicorn.Config:
-    """How uvicorn serves it. Only `proxies` are believed when they say who is behind them."""
+    """Uvicorn's configuration. Forwarded addresses are believed from `proxies` only."""
     return uvicorn.Config(
         application,
         http=bounded_protocol(),

@@ -47,7 +47,7 @@ NO_GUESTS: Final = "Wyoming cannot tell visitors apart. Serve guests without --w
 
 
 def wyoming_address(settings: StudioSettings) -> tuple[str, int]:
-    """Where to listen. Raises InvalidSetting."""
+    """The address to listen on. Raises InvalidSetting."""
     if importlib.util.find_spec("wyoming") is None:
         raise InvalidSetting(MISSING)
     host, _, port = settings.wyoming.rpartition(":")
@@ -170,7 +170,7 @@ class WyomingSession:
         self._changed = asyncio.Condition()
 
     async def run(self) -> None:
-        """Until the other end leaves, or something is refused: then it is told, and left."""
+        """Serve until the client leaves, or a message is refused: then send the error and close."""
         halves = [asyncio.ensure_future(half()) for half in (self._listen, self._speak)]
         try:
             done, _ = await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)

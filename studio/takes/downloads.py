@@ -80,7 +80,7 @@ def router(takes: Takes) -> APIRouter:
 
 
 def file_name(take: Take) -> str:
-    """How the text begins and who says it: `Where-have-you-been-Clara`."""
+    """A file name: the beginning of the text, and the voice: `Where-have-you-been-Clara`."""
     text = "-".join(re.findall(r"\w+", take.said or take.text))[:48].strip("-_")
     voice = "-".join(re.findall(r"\w+", take.voice))[:24].strip("-_")
     return "-".join(filter(None, (text, voice))) or f"timbre-{take.id}"

@@ -67,7 +67,7 @@ class CodecRunner:
             self._stepper.step.close()
 
     def seconds(self) -> float:
-        """Of a frame, in a chunk of some: the better of two, on the padding row."""
+        """Seconds of a frame in a small chunk: the better of two runs on the padding row."""
         row = [self._padding_row]
         codes = torch.zeros(1, TIMED_FRAMES, CODEBOOKS, dtype=torch.int16, device=self._device)
         seconds = []

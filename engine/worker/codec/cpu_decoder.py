@@ -227,7 +227,7 @@ class PackedCodec:
 
     @classmethod
     def forms(cls, codec: CodecDecoder, half: bool) -> dict[str, Form]:
-        """Of the arrays, from a decoder without memory."""
+        """Types and shapes of the arrays, from a decoder without memory."""
         config, found = codec.config, {}
         for number, table in enumerate(_tables(codec, half, holds=False)[0]):
             found[f"weights.{number}"] = Form(_KINDS[table.kind], (table.weight_count,))
@@ -291,7 +291,7 @@ class CpuDecoder:
         self.memories = self._allocate(block)
 
     def _allocate(self, block: TransformerConfig) -> list[Memory]:
-        """One for each table; only inputs are not shared."""
+        """Allocate an array for each table; only inputs are not shared."""
         rows = np.concatenate([network.table for network in self._networks])
         sizes = rows[:, kernel.LENGTH] * rows[:, kernel.WIDTH]
         fronts = rows[:, (kernel.NEXT_FRONT, kernel.SUMS_FRONT)].max()
@@ -319,7 +319,7 @@ class CpuDecoder:
         self._pieces(codes, state, rows, self._features)
 
     def _pieces(self, codes: Tensor, state: CodecState, rows: Tensor, layers: int | None) -> Tensor:
-        """In steps of at most MAX_FRAMES frames; of the first `layers` only, if given."""
+        """Decode in steps of at most MAX_FRAMES frames; only the first `layers`, if given."""
         waves = []
         for own, index in zip(codes.split(MAX_FRAMES), rows.split(MAX_FRAMES), strict=True):
             frames = MAX_FRAMES // len(own)
@@ -361,7 +361,7 @@ class CpuDecoder:
 
     @torch.inference_mode()
     def difference(self, codec: CodecDecoder) -> float:
-        """From the plain decoder's audio, for random codes in two steps: relative RMS."""
+        """Relative RMS difference from the plain decoder's audio, for random codes in two steps."""
         random = seeded(0)
         states = [CodecState.allocate(self.config, 1, "cpu", torch.float32) for _ in range(2)]
         row = torch.zeros(1, dtype=torch.long)

@@ -231,7 +231,7 @@ class FusedDecoder:
 
     @torch.inference_mode()
     def difference(self, codec: CodecDecoder) -> float:
-        """From the plain decoder's audio, for random codes in two steps: relative RMS."""
+        """Relative RMS difference from the plain decoder's audio, for random codes in two steps."""
         device, random = self._table.device, seeded(0)
         dtype = codec.pre_conv.conv.weight.dtype
         ours, plain = (
@@ -251,7 +251,7 @@ class FusedDecoder:
 def _context(
     codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None
 ) -> StepContext:
-    """For codes [B, codebooks, T]."""
+    """The context of a step for codes [B, codebooks, T]."""
     frames = codes.shape[-1]
     return StepContext(
         state, rows, torch.full_like(rows, frames) if counts is None else counts, frames

@@ -42,7 +42,7 @@ Forms: TypeAlias = Mapping[str, Form]  # in the order in which arrays lie
 
 
 class DamagedFile(Exception):
-    """Not the file that was looked for, or not all of it."""
+    """The file is another one than was looked for, or it is not whole."""
 
 
 def form_of(tensor: Tensor) -> Form:

@@ -42,7 +42,7 @@ def packed_forms(talker: Talker, panels: bool) -> dict[str, Form]:
 
 
 def loaded_bytes(talker: Talker) -> int:
-    """Of the weights of a talker without memory, once it is loaded."""
+    """Bytes that the weights of a talker without memory take once it is loaded."""
     forms = packed_forms(talker, panels=False)
     table = 0 if TEXT_TABLE in forms else talker.get_parameter(TEXT_TABLE).nbytes
     return table + sum(form.bytes for name, form in forms.items() if not name.endswith(NARROW))

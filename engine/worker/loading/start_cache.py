@@ -46,7 +46,7 @@ class StartCache:
         self.folder = folder
 
     def digest(self, *paths: Path) -> str:
-        """Of the files' contents."""
+        """A digest of the files' contents."""
         whole = hashlib.sha256()
         for path in paths:
             with open_regular(path) as file:

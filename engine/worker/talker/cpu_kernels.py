@@ -76,7 +76,7 @@ def _quantized(network: nn.Module) -> list[QuantizedLinear]:
 
 
 def _use_prompt_kernel(step: FrameStep, kernels: CpuKernels, trusted: bool) -> None:
-    """For the layers of prompts, and for the products of what embeds them."""
+    """Use the kernels of prompts for their layers, and for the products that embed them."""
     candidate = Candidate(
         "the kernel of prompts",
         lambda: _build_prompts(step, kernels),
@@ -110,7 +110,7 @@ def _build_prompts(step: FrameStep, kernels: CpuKernels) -> CpuPrompts | None:
 
 @torch.inference_mode()
 def _prompt_difference(step: FrameStep, prompts: CpuPrompts) -> float:
-    """From the plain form, in tolerances."""
+    """The difference from the plain form, in multiples of the tolerance."""
     slots, random = step.slots, seeded(0)
     length = min(TRIAL_PROMPT, slots.positions)
     x = torch.randn(1, length, slots.hidden.shape[1], generator=random)
@@ -139,7 +139,7 @@ def _build(step: FrameStep, threads: int) -> CpuKernels | None:
 
 @torch.inference_mode()
 def _difference(step: FrameStep, kernels: CpuKernels) -> float:
-    """From the plain form, in tolerances."""
+    """The difference from the plain form, in multiples of the tolerance."""
     predictor = predictor_difference(step.talker.code_predictor, kernels.predict, 1)
     slots, random = step.slots, seeded(0)
     length = min(TRIAL_PROMPT, slots.positions - 1)

@@ -73,7 +73,7 @@ class EagerDecoder:
         return EagerStep(self._step, some, index, reach, inputs)
 
     def seconds(self, bounds: BatchBounds) -> float:
-        """Of a step of one row: the best of a few on the padding row."""
+        """Seconds of a step of one row: the best of a few runs on the padding row."""
         slots = self._step.slots
         seconds = []
         for _ in range(TIMED_STEPS):

@@ -39,7 +39,7 @@ _RATES: Final[dict[str, SampleRate]] = {str(rate): rate for rate in get_args(Sam
 
 @dataclass(frozen=True)
 class NamedFormat:
-    """What a name says; None: it does not say."""
+    """A format, with the rate and bit rate that its name includes; None: it includes none."""
 
     format: Format
     sample_rate: SampleRate | None = None

@@ -46,7 +46,7 @@ class Audio(Body):
 
 
 class Spoken(Body):
-    """What a session and a response have in common."""
+    """Fields that a session and a response share."""
 
     audio: Audio = Audio()
     instructions: str | None = Field(None, max_length=100_000)

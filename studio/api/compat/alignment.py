@@ -23,7 +23,7 @@ class Alignment:
     edges: list[float]
 
     def seconds(self) -> dict[str, Any]:
-        """As the HTTP routes tell it."""
+        """In seconds, as the HTTP routes send it."""
         return {
             "characters": self.characters,
             "character_start_times_seconds": [round(each, 3) for each in self.edges[:-1]],
@@ -31,7 +31,7 @@ class Alignment:
         }
 
     def milliseconds(self) -> dict[str, Any]:
-        """As the WebSocket tells it."""
+        """In milliseconds, as the WebSocket sends it."""
         edges = [round(1000 * each) for each in self.edges]
         return {
             "chars": self.characters,

@@ -30,7 +30,7 @@ class CaptionedBody(SpeechBody):
 
 @router.post("/dev/captioned_speech")
 async def captioned_speech(body: CaptionedBody, context: Shared, request: Request) -> Response:
-    """One object, as the body or as the only line of a stream."""
+    """Respond with one object: the body, or the only line of a stream."""
     watch = context.metrics.watch("whole", body.response_format)
     spoken = await context.request(body, body.input, live=False)
     stream = await context.submit(spoken)

@@ -72,7 +72,7 @@ class ContextSession:
         return any(text.speaks_alone for text in self._all)
 
     async def run(self) -> None:
-        """Until the client closes it or leaves, or something fails."""
+        """Serve until the client closes the socket or leaves, or something fails."""
         async with anyio.create_task_group() as self._tasks:
             await run_together(self._close, self._listen)
             self._tasks.cancel_scope.cancel()

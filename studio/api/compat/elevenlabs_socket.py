@@ -61,7 +61,7 @@ class ElevenLabsSession:
         )
 
     async def run(self) -> None:
-        """Until everything is spoken, the client leaves, or something fails."""
+        """Serve until everything is spoken, the client leaves, or something fails."""
         try:
             await run_together(self._speak, self._listen)
         finally:

@@ -94,7 +94,8 @@ class SpokenText:
         return bool(self._parts) and self._open is None
 
     async def configure(self, voice: str, settings: VoiceSettings) -> None:
-        """From the next part on. Raises ApiError, ValidationError or an error of the engine."""
+        """Take new settings, from the next part on. Raises ApiError, ValidationError or an error of
+        the engine."""
         query = self._socket.query_params
         fields = {name: query[name] for name in QUERY if query.get(name)}
         asked = SpeechText.model_validate({"text": "", **fields})
@@ -141,7 +142,7 @@ class SpokenText:
             self._changed.notify_all()
 
     async def speak(self) -> None:
-        """Until all of it is said. Raises as the outlet and the engine do."""
+        """Speak all of it. Raises as the outlet and the engine do."""
         while await self._next():
             await self._speak_part(*self._parts[0])
             async with self._changed:

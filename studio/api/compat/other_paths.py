@@ -53,14 +53,14 @@ async def azure(
     context: Shared,
     deployment: Annotated[str, Field(max_length=512)] = "",
 ) -> Any:
-    """As Azure's: the deployment in the path is the model."""
+    """Azure's path: the deployment in it is the model."""
     wanted = body.model_copy(update={"model": deployment}) if deployment else body
     return await speech(wanted, context)
 
 
 @router.get("/v1/test")
 async def test() -> dict[str, str]:
-    """As Kokoro-FastAPI, which wyoming_openai tells by it; the voices here are then asked for."""
+    """Kokoro-FastAPI's path, by which wyoming_openai recognises it; it then requests the voices."""
     return {"status": "ok"}
 
 

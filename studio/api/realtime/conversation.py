@@ -99,7 +99,7 @@ class Conversation:
         return "\n".join(each.text for each in self._messages if each.pending and each.text)
 
     def take(self) -> None:
-        """What was waiting is spoken now."""
+        """Take the waiting messages, which are spoken now."""
         for each in self._messages:
             each.pending = False
 
@@ -110,7 +110,7 @@ class Conversation:
         raise ApiError(404, f"There is no item '{id[:128]}'.", "item_not_found", param)
 
     def _make_room(self, letters: int) -> None:
-        """For one more message of this length; the oldest go."""
+        """Make room for one more message of this length; the oldest go."""
         taken = sum(len(own.text) for own in self._messages)
         while self._messages and (len(self._messages) >= MOST or taken + letters > LONGEST):
             taken -= len(self._messages.pop(0).text)

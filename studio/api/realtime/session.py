@@ -57,7 +57,7 @@ class RealtimeOutlet:
         self._outlet.plays(seconds)
 
     async def error(self, error: ApiError, event_id: str | None = None) -> None:
-        """In OpenAI's form: `event_id` is the client's, of the event that was refused."""
+        """Send an error in OpenAI's form; `event_id` names the client's event that was refused."""
         fields = {**error.body()["error"], "event_id": event_id}
         await self.tell("error", error=fields)
 
@@ -85,7 +85,7 @@ class RealtimeSession:
         return bool(self._responses)
 
     async def run(self) -> None:
-        """Until the client leaves, or has read nothing for too long."""
+        """Serve until the client leaves, or has read nothing for too long."""
         try:
             created = session_fields(self._session, self._id, self._context)
             await self._outlet.tell("session.created", session=created)

@@ -14,7 +14,7 @@ from studio.time_stretch import Stretch, stretch
 
 @dataclass(frozen=True)
 class Output:
-    """What a response's audio is like."""
+    """The format, speed and rates of a response's audio."""
 
     format: Format
     speed: float = 1.0
@@ -79,9 +79,10 @@ def render(pcm: Pcm, output: Output) -> bytes:
 
 
 class Resampler:
-    """From the engine's rate to another. It keeps its state from piece to piece, so there is
-    nothing to hear where they meet; in float32, because soxr adds noise to integers, which differs
-    by how they are cut.
+    """Converts the engine's sample rate to another.
+
+    It keeps its state from piece to piece, so nothing is heard where they meet. It works in float32,
+    because soxr adds noise to integers, which differs by how they are cut.
     """
 
     def __init__(self, sample_rate: int) -> None:

@@ -47,7 +47,7 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True)
 class Coding:
-    """What encoded audio is like. `bit_rate`: kbit/s; None: as the format has it by default."""
+    """A format with its rates. `bit_rate`: kbit/s; None: the format's default."""
 
     format: Format
     sample_rate: int = SAMPLE_RATE

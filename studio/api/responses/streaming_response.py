@@ -230,7 +230,7 @@ def usage(stream: SpeechStream, end: End) -> dict[str, Any]:
 
 
 def _usage_headers(counts: dict[str, Any]) -> dict[str, str]:
-    """As vllm-omni names them."""
+    """Headers on usage, named as vllm-omni names them."""
     details = counts["input_token_details"].items()
     numbers = {name: value for name, value in counts.items() if name.endswith("_tokens")}
     numbers |= {f"input_{name}": value for name, value in details}

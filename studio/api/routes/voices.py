@@ -238,7 +238,7 @@ async def _spoken_preview(voice: Voice, seed: int, context: ApiContext, request:
 
 
 def _identity(value: Any) -> Iterator[bytes]:
-    """All that a voice consists of."""
+    """Everything that a voice consists of, to compare it."""
     if isinstance(value, np.ndarray):
         yield from (repr(value.shape).encode(), value.tobytes())
     elif isinstance(value, tuple):

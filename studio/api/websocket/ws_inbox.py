@@ -1,4 +1,4 @@
-"""What a WebSocket's client sends, with the end of a silence: for every dialogue of this API."""
+"""Messages of a WebSocket's client, and a limit on its silence, for every dialogue of this API."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class WsOutlet:
         await self._send({"type": "websocket.send", "text": to_json(message)})
 
     def plays(self, seconds: float) -> None:
-        """What was sent takes so long to be heard."""
+        """Count audio that was sent, which takes so many seconds to play."""
         self.played = max(self.played, self.active) + seconds
 
     async def error(self, error: ApiError, **place: int) -> None:
@@ -132,7 +132,7 @@ class WsSender:
             turn.cancel()
 
     async def run(self) -> None:
-        """Until the client is gone, or has read nothing for too long."""
+        """Send until the client is gone, or has read nothing for too long."""
         try:
             while await self._work.wait():
                 self._work.clear()

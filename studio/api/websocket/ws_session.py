@@ -72,7 +72,7 @@ class WsSession:
         return bool(self._sender.turns) and not self._open
 
     async def run(self) -> None:
-        """Until the client leaves, or has read nothing for too long."""
+        """Serve until the client leaves, or has read nothing for too long."""
         try:
             await run_together(self._sender.run, self._listen)
         finally:

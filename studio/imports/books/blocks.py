@@ -117,7 +117,7 @@ def _check(characters: int, most: int) -> None:
 
 
 def passages_of(blocks: Iterable[Block]) -> Iterator[Passage]:
-    """In order. What is said by whom is found in the book as a whole."""
+    """The passages in order. Speakers are found in the book as a whole."""
     blocks = [block for block in blocks if block.text.strip()]
     if all(block.kind or block.entry for block in blocks):  # a book that is nothing else
         blocks = [replace(block, kind="") for block in blocks]

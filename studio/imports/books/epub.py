@@ -240,7 +240,7 @@ class _Contents:
 
 
 def _contents(archive: Archive, package: _Package) -> _Contents:
-    """From the first table of contents that has entries; EPUB 3's before the older one's."""
+    """Entries of the first table of contents that has any; EPUB 3's before the older one's."""
     contents = _Contents()
     for path, landmark in package.guide:
         if landmark in _LANDMARKS and landmark != "toc":  # which often is the first chapter

@@ -164,7 +164,7 @@ class Page:
         self._level, self._last, self._begun = 0, "", False
 
     def finish(self) -> None:
-        """At the end of the page; one that is mostly links is a table of contents."""
+        """Finish the page; one that is mostly links is a table of contents."""
         self._end_number()
         self.flush()
         while self._rows:

@@ -264,7 +264,7 @@ def _heads(pages: list[list[str]]) -> frozenset[str]:
 
 
 def _page_numbers(text: str) -> list[str]:
-    """At the beginning and the end of a page."""
+    """Page numbers at the beginning and the end of a page."""
     lines = [own for own in (" ".join(line.split()) for line in text.splitlines()) if own]
     return [line for line in dict.fromkeys((*lines[:1], *lines[-1:])) if _NUMBER.fullmatch(line)]
 

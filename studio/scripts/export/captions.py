@@ -38,7 +38,7 @@ def captions(
     sounds: LineAudio | None = None,
     on_progress: Callable[[float], object] = lambda _: None,
 ) -> list[Caption]:
-    """In order. `on_progress` is called with the progress, 0 to 1."""
+    """The captions in order. `on_progress` is called with the progress, 0 to 1."""
     shown: list[Caption] = []
     for number, span in enumerate(timeline.heard, 1):
         shown += _parts(span, sounds)

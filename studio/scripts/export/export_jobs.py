@@ -54,7 +54,7 @@ class ExportState:
 
     @property
     def done(self) -> float:
-        """Of all steps, 0 to 1; each counts alike."""
+        """The share of all steps that is done, 0 to 1; each counts alike."""
         return (self.steps.index(self.step) + self.share) / len(self.steps)
 
 

@@ -29,13 +29,13 @@ _GATE, _RELATIVE_GATE = -70.0, -10.0  # LUFS, LU
 
 @dataclass(frozen=True)
 class Gains:
-    """In dB."""
+    """The gains of speakers and music, in dB."""
 
     speakers: Mapping[str, float]
     music: float = 0.0
 
     def more(self, decibels: float) -> Gains:
-        """All of them changed alike."""
+        """The gains, each raised by so many dB."""
         louder = {who: min(MOST, each + decibels) for who, each in self.speakers.items()}
         return Gains(louder, min(MOST, self.music + decibels))
 
@@ -126,7 +126,7 @@ def _corrected(
     music: Music | None,
     on_progress: Callable[[float], object],
 ) -> Gains:
-    """All gains changed alike until the limited audio has the wanted loudness."""
+    """Raise or lower all gains alike until the limited audio has the wanted loudness."""
     size = max(1, timeline.samples)
     for number in range(PASSES):
         meter, fed = LoudnessMeter(), 0
@@ -175,7 +175,7 @@ def _factor(decibels: float) -> float:
 
 
 def _sample_of(timeline: Timeline, most: int) -> Timeline:
-    """All of it, or lines spread evenly over it."""
+    """The whole timeline, or lines spread evenly over it."""
     every = -(-sum(span.samples for span in timeline.spans) // most)
     return replace(timeline, spans=timeline.spans[:: max(1, every)])
 

@@ -132,7 +132,7 @@ def safe_name(title: str) -> str:
 
 
 def _language(project: Project) -> str:
-    """In three letters, as files have it; empty where nobody has said it."""
+    """The language in three letters, as audio files have it; empty where it is unknown."""
     tag = project.book.language.lower()[:2]
     name = project.delivery.language
     named = next((own for own, each in LANGUAGES.items() if each == name), tag)

@@ -85,7 +85,7 @@ class _Track:
 
     @property
     def over(self) -> float:
-        """Where it has faded out."""
+        """The sample at which it has faded out."""
         if self.end is None:
             return np.inf
         return self.end + round(self.cue.fade_out * SAMPLE_RATE)

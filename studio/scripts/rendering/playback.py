@@ -297,7 +297,7 @@ class ScriptPlayback:
             render.replanning = asyncio.create_task(self._replan(number, render))
 
     async def _replan(self, number: str, render: Render) -> None:
-        """Until the plan is that of the latest change."""
+        """Plan again until the plan is that of the latest change."""
         planned = 0
         while planned != render.changes:
             planned = render.changes
@@ -343,7 +343,7 @@ class ScriptPlayback:
                 yield None  # what plays in the page plays on
 
     def _said(self, opened: OpenScript) -> dict[int, Said]:
-        """By line: the speaker with the voice, and the text."""
+        """For each line its speaker, with the voice, and its text."""
         script, casting, choices = opened.script, opened.project.casting, self._store.choices()
         cast = casting.voices_of(script.speakers)
         voices = {who: choices.shown(voice) for who, voice in cast.items()}

@@ -21,7 +21,7 @@ class TextPiece:
 
 
 def pieces_of(text: str, spellings: str = "", moods: Collection[str] = ()) -> list[TextPiece]:
-    """In order. `spellings`: a pronunciation list. Raises InvalidSetting where it is none.
+    """The pieces in order. `spellings`: a pronunciation list, else InvalidSetting is raised.
 
     `moods`: names of moods, whose tags stay in the text; one that is open goes on behind a pause.
     """

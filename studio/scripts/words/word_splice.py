@@ -66,7 +66,7 @@ def _best(
 
 
 def _joint(old: Pcm, new: Pcm, mine: list[LineWord], theirs: list[LineWord], place: int) -> _Joint:
-    """At the beginning and the end of the line there is none to be heard."""
+    """Where the sounds are joined, and how loud it is there; nothing is heard at either end."""
     if place == 0:
         return _Joint(place, 0, 0, -np.inf)
     if place == len(mine):
@@ -88,7 +88,7 @@ def _quietest(pcm: Pcm, words: list[LineWord], place: int) -> tuple[int, float]:
 
 
 def _level(pcm: Pcm) -> float:
-    """At least that of one step, so that it has a logarithm."""
+    """The level, at least that of one quantisation step, so that it has a logarithm."""
     if not len(pcm):
         return 1.0
     return max(1.0, float(np.sqrt(np.mean(pcm.astype(np.float64) ** 2))))
@@ -100,7 +100,7 @@ def _as_loud(pcm: Pcm, level: float, wanted: float) -> Pcm:
 
 
 def _crossfaded(*parts: Pcm) -> Pcm:
-    """One after the other; neighbours overlap for FADE samples where both are that long."""
+    """Join the parts; neighbours overlap for FADE samples where both are that long."""
     whole = parts[0]
     for part in parts[1:]:
         fade = min(FADE, len(whole), len(part))

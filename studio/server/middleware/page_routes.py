@@ -109,7 +109,7 @@ class PageRoutes:
 
 
 def _length(scope: Scope) -> int:
-    """What a request says of its body; 0 where it says nothing."""
+    """The length that a request states for its body; 0 where it states none."""
     length = Headers(scope=scope).get("content-length", "0")
     return int(length) if length.isdecimal() else 0
 

@@ -76,7 +76,7 @@ def _own() -> bytes:
 
 
 def _holder(file: BinaryIO) -> dict[str, str]:
-    """What the file says, as words; question marks for what it does not."""
+    """The holder as the file describes it; question marks for what is missing."""
     try:
         file.seek(0)
         found = json.loads(file.read(LONGEST))

@@ -202,7 +202,7 @@ def _log(
 
 
 def _log_printed_error(*_: object, **__: object) -> None:
-    """In the place of `traceback.print_exc`, with which libraries write errors of requests."""
+    """Replaces `traceback.print_exc`, with which libraries print errors of requests."""
     _log("traceback", logging.ERROR, "An error was caught.", sys._getframe(1), sys.exc_info()[1])
 
 
@@ -228,7 +228,7 @@ def _log_unraisable(about: Any) -> None:
 
 
 def _kind(record: logging.LogRecord) -> tuple[object, ...]:
-    """What two lines have in common that differ in their values alone."""
+    """A line without its values: lines that differ only in values are of one kind."""
     raised, _, place = record.exc_info or (None, None, None)
     line = _innermost(place) if place else ()
     return record.name, record.pathname, record.lineno, raised, *line

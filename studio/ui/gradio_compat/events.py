@@ -16,7 +16,7 @@ Trigger: TypeAlias = Any  # an event of a component, as `gr.on` takes it
 
 
 def detail(event: gr.EventData) -> Mapping[str, Any]:
-    """What a script sent with a custom event. Strangers may send anything."""
+    """The data that a script sent with a custom event. Strangers may send anything."""
     sent = event._data
     return sent if isinstance(sent, Mapping) else {}
 

@@ -94,7 +94,7 @@ class BlendTab:
         return gr.update(choices=there, value=left), models, pad, recipe
 
     def offer(self, words: str, picked: Sequence[str]) -> Update:
-        """What the menu lists while `picked` are selected; `words` are typed into it."""
+        """The menu's entries while `picked` are selected and `words` are typed into it."""
         menu = self._menu(words, picked)
         if words and menu.complete:
             return gr.skip()  # the browser searches in the list

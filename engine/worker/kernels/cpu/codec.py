@@ -64,7 +64,7 @@ class Memory(NamedTuple):
 
 
 class State(NamedTuple):
-    """Of all rows, as CodecState has it."""
+    """The state of all rows, as CodecState has it."""
 
     frames: NDArray[np.int64]
     pasts: Floats
@@ -150,7 +150,7 @@ def _embed(network, layer, codes, out):
 
 @compiled()
 def _take(number, threads, layer, rows, length, x, out):
-    """What the table before left, as this one's numbers."""
+    """Convert the previous table's output to this table's type."""
     size, front = length * layer[WIDTH], layer[NEXT_FRONT]
     for row in range(rows):
         for i in range(size * number // threads, size * (number + 1) // threads):
@@ -169,7 +169,7 @@ def _norm(number, threads, layer, network, total, x, own, out):
 
 @compiled()
 def _gelu(value):
-    """By Abramowitz and Stegun 7.1.26: to seven digits of one."""
+    """GELU with erf by Abramowitz and Stegun 7.1.26, exact to seven digits."""
     x = abs(value) * float32(0.70710678)
     t = float32(1) / (float32(1) + float32(0.3275911) * x)
     power = ((float32(1.061405429) * t - float32(1.453152027)) * t + float32(1.421413741)) * t

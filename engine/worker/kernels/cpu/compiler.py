@@ -14,7 +14,7 @@ from numba.core.event import Event, Listener, register
 
 
 def version_of(folder: Path) -> str:
-    """Of all kernels' sources: a kernel contains what it calls, numba looks at its own file."""
+    """A digest of all kernels' sources; numba looks at one file, not at what it calls."""
     digest = hashlib.sha256()
     for source in sorted(folder.glob("*.py")):
         digest.update(source.read_bytes())

@@ -95,7 +95,7 @@ _one, _two, _four = _dots(1), _dots(2), _dots(4)
 
 @intrinsic
 def _sum(typing: Any, x: Any) -> Any:
-    """Of x [K] (float32); what is over of K behind a multiple of MULTIPLE is left out."""
+    """The sum of x [K] (float32), without the rest of K behind a multiple of MULTIPLE."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         (array,) = llvm.arrays(context, builder, signature, given, 0)

@@ -304,7 +304,7 @@ def _add_linear(weights, scales, x, rows, start, stop, number, rounded, out, tot
 
 @compiled(reorder=True)
 def highest(scores, count):
-    """Of the first scores: the same in any order."""
+    """The highest of the first scores; the same in any order."""
     most = scores[0]
     for past in range(1, count):
         most = max(most, scores[past])

@@ -33,7 +33,7 @@ from engine.worker.state.sampling import SamplingTensors
 
 
 class Books(NamedTuple):
-    """What each codebook has of its own, and the projection to the predictor's width."""
+    """Tables of each codebook, and the projection to the predictor's width."""
 
     heads: NDArray[Any]  # [books, V, width]
     head_scales: Floats

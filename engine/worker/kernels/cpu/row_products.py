@@ -55,7 +55,7 @@ class Inputs(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """What each thread has for itself; two tiles, because a gate needs the tile beside it."""
+    """Each thread's tiles: two, because a gate needs the tile beside it."""
 
     results: Floats  # [threads, 2, TILE, SPAN]
     unpacked: NDArray[np.int16]  # [threads, 2, SPAN * inputs]: 8 bits as bfloat16

@@ -35,7 +35,7 @@ _yield_core = types.ExternalFunction(
 
 @dataclass
 class _Work:
-    """What a team's threads see of it. They do not hold the team, so they end with it."""
+    """What a team's threads share. They hold no reference to the team, so they end with it."""
 
     kernel: Kernel | None = None  # None: they are to end
     threads: int = 1
@@ -114,7 +114,7 @@ def _arrive(typing: Any, sync: Any) -> Any:
 
 @intrinsic
 def _openings(typing: Any, sync: Any) -> Any:
-    """How often the barrier has let all go on."""
+    """How many times the barrier has opened."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         openings = _pointer(context, builder, signature, given, OPENINGS)
@@ -138,14 +138,14 @@ def _open(typing: Any, sync: Any) -> Any:
 
 
 def _pointer(context: Any, builder: Any, signature: Any, given: Any, at: int) -> Any:
-    """Where the number `at` of the array is that an intrinsic was given."""
+    """A pointer to number `at` of the array that an intrinsic was given."""
     (array,) = llvm.arrays(context, builder, signature, given, 0)
     return builder.gep(array.data, [llvm.LONG(at)])
 
 
 def new_sync() -> NDArray[np.int64]:
-    """What one team's barriers need. Between two of them nobody is counted, so that kernels of
-    different numbers of threads can share it."""
+    """The counters of a team's barriers. They are zero between two barriers, so kernels with
+    different numbers of threads can share them."""
     return np.zeros(SYNC, np.int64)
 
 
