@@ -37,11 +37,11 @@ DRAINING = Message("The engine is shutting down and takes no new requests. Try a
 
 
 # Called before each request in its caller's thread; may raise Busy. The function that it returns is
-# called with the stream once the request is admitted.
-AdmissionHook: TypeAlias = Callable[[], Callable[[SpeechStream], object]]
+# called once: with the stream when the request is admitted, with None when it is refused.
+AdmissionHook: TypeAlias = Callable[[], Callable[[SpeechStream | None], object]]
 
 
-def admit_all() -> Callable[[SpeechStream], object]:
+def admit_all() -> Callable[[SpeechStream | None], object]:
     """The default hook: admits every request."""
     return lambda stream: None
 
@@ -155,13 +155,16 @@ class SpeechEngine(ABC):
         Raises RequestError for what cannot be served, Busy and EngineClosed.
         """
         self._registry.check_open()
-        on_admitted = self.admission_hook()
-        accepted = self._input_processor.process(request)
-        sequence, text = accepted.sequence, accepted.text
-        stream = self._open(sequence, self._check_admission(sequence), text)
-        if text:
-            text.connect(partial(self.add_text, sequence))
-        on_admitted(stream)
+        decided = self.admission_hook()
+        stream = None
+        try:
+            accepted = self._input_processor.process(request)
+            sequence, text = accepted.sequence, accepted.text
+            stream = self._open(sequence, self._check_admission(sequence), text)
+            if text:
+                text.connect(partial(self.add_text, sequence))
+        finally:
+            decided(stream)
         return stream
 
     def take(self, sequence: Sequence) -> SpeechStream:

@@ -28,7 +28,7 @@ class PageRate:
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
 
-    def __call__(self) -> Callable[[SpeechStream], object]:
+    def __call__(self) -> Callable[[SpeechStream | None], object]:
         """Raises TooMany."""
         if address := page_address():
             try:
@@ -46,7 +46,7 @@ class PageRate:
 def all_of(hooks: Sequence[AdmissionHook]) -> AdmissionHook:
     """A hook that calls all hooks."""
 
-    def ask() -> Callable[[SpeechStream], object]:
+    def ask() -> Callable[[SpeechStream | None], object]:
         admitted = [hook() for hook in hooks]
         return lambda stream: [tell(stream) for tell in admitted]
 

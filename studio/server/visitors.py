@@ -90,6 +90,12 @@ def shelf(data: Path) -> Callable[[], Path]:
     return place
 
 
+class _Place:
+    """Taken while a request is checked, before it has a stream."""
+
+    end = None
+
+
 class Share:
     """How many requests one visitor may have in the engine at a time; an admission hook.
 
@@ -99,9 +105,9 @@ class Share:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._streams: dict[str, WeakSet[SpeechStream]] = {}
+        self._streams: dict[str, WeakSet[SpeechStream | _Place]] = {}
 
-    def __call__(self) -> Callable[[SpeechStream], object]:
+    def __call__(self) -> Callable[[SpeechStream | None], object]:
         """Raises TooMany."""
         bounds = {
             visitor(): self._most,
@@ -117,19 +123,25 @@ class Share:
                         most=most,
                     )
                     raise TooMany(message, PATIENCE)
-
-        def count(stream: SpeechStream) -> None:
+            place = _Place()
             for streams in counted:
-                streams.add(stream)
+                streams.add(place)
 
-        return count
+        def decided(stream: SpeechStream | None) -> None:
+            with self._lock:
+                for streams in counted:
+                    streams.discard(place)
+                    if stream is not None:
+                        streams.add(stream)
+
+        return decided
 
     def _forget(self) -> None:
         if len(self._streams) > FORGET:
             self._streams = {who: each for who, each in self._streams.items() if _open(each)}
 
 
-def _open(streams: WeakSet[SpeechStream]) -> int:
+def _open(streams: WeakSet[SpeechStream | _Place]) -> int:
     return sum(stream.end is None for stream in streams)
 
 

@@ -81,8 +81,8 @@ def render(pcm: Pcm, output: Output) -> bytes:
 class Resampler:
     """Converts the engine's sample rate to another.
 
-    It keeps its state from piece to piece, so nothing is heard where they meet. It works in float32,
-    because soxr adds noise to integers, which differs by how they are cut.
+    It keeps its state from piece to piece, so nothing is heard where they meet. It works in
+    float32, because soxr adds noise to integers, which differs by how they are cut.
     """
 
     def __init__(self, sample_rate: int) -> None:

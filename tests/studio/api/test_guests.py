@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +242,32 @@ def test_a_refused_request_takes_no_share(slow: Engine, asked: type[SpeechForm])
         with pytest.raises(Exception, match="no text"):
             slow.submit(SpeechRequest("", Preset("ryan")))
     slow.submit(SpeechRequest("Hello.", Preset("ryan"))).collect()
+
+
+def test_requests_that_are_checked_at_the_same_time_count(
+    slow: Engine, asked: type[SpeechForm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long texts are checked in threads: whoever sent many at once had as many as were sent."""
+    slow.admission_hook = Share(2)
+    checked, accept = [], slow._input_processor.process
+    all_here = threading.Barrier(5)
+
+    def process(request: SpeechRequest) -> Any:
+        with suppress(threading.BrokenBarrierError):
+            all_here.wait(0.5)
+        return accept(request)
+
+    monkeypatch.setattr(slow._input_processor, "process", process)
+
+    def ask(_: int) -> None:
+        with suppress(TooMany):
+            checked.append(slow.submit(SpeechRequest("A long text.", Preset("ryan"))))
+
+    with ThreadPoolExecutor(5) as threads:
+        list(threads.map(ask, range(5)))
+    assert len(checked) == 2
+    for stream in checked:
+        stream.cancel()
 
 
 def test_a_program_is_told_when_to_come_back(slow: Engine, tmp_path: Path) -> None:
