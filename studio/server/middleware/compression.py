@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -21,6 +22,7 @@ MOST: Final = 4 << 20
 FAST: Final = 1  # a level of gzip
 LARGE: Final = 64 << 10  # bytes; from here on the result is kept
 KEPT: Final = 8  # compressed bodies
+_ACCEPTED: Final = re.compile(r"gzip(\s*;\s*q=(?!0(\.0*)?$).*)?")  # q=0 refuses it
 
 
 class Compression:
@@ -31,8 +33,8 @@ class Compression:
         self._kept: dict[bytes, bytes] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        wanted = scope["type"] == "http" and _is_compressed(scope["path"])
-        if not wanted or "gzip" not in Headers(scope=scope).get("accept-encoding", ""):
+        wanted = scope["type"] == "http" and scope["method"] != "HEAD"
+        if not wanted or not _is_compressed(scope["path"]) or not _takes_gzip(scope):
             await self._app(scope, receive, send)
             return
         await self._app(scope, receive, _Answer(send, self._compressed).send)
@@ -50,6 +52,11 @@ class Compression:
 
 def _is_compressed(path: str) -> bool:
     return path in PATHS or path.startswith(RUN)
+
+
+def _takes_gzip(scope: Scope) -> bool:
+    codings = Headers(scope=scope).get("accept-encoding", "").lower().split(",")
+    return any(_ACCEPTED.fullmatch(coding.strip()) for coding in codings)
 
 
 class _Answer:

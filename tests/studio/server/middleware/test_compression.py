@@ -21,6 +21,7 @@ def app() -> FastAPI:
     app = FastAPI()
     app.state.body = PAGE
 
+    @app.head("/")
     @app.get("/")
     def page() -> Response:
         return Response(app.state.body, media_type="text/html")
@@ -60,6 +61,15 @@ def test_who_does_not_ask_gets_it_plain(client: TestClient) -> None:
     answer = client.get("/", headers={"accept-encoding": "identity"})
     assert answer.content == PAGE
     assert "content-encoding" not in answer.headers
+
+
+def test_a_head_states_the_length_of_the_whole(client: TestClient) -> None:
+    assert client.head("/").headers["content-length"] == str(len(PAGE))
+
+
+@pytest.mark.parametrize("refused", ["gzip;q=0", "gzip; q=0.0, identity", "br, GZIP;Q=0"])
+def test_who_refuses_gzip_gets_it_plain(client: TestClient, refused: str) -> None:
+    assert "content-encoding" not in client.get("/", headers={"accept-encoding": refused}).headers
 
 
 @pytest.mark.parametrize("path", ["/timbre/live/x", "/config", "/theme.css", "/nothing"])
