@@ -113,17 +113,19 @@ def _used() -> dict[str, float]:
 
 
 @contextmanager
-def serving_replicas(own: StudioSettings, open_engine: OpenTwin) -> Iterator[None]:
+def serving_replicas(studio_settings: StudioSettings, open_engine: OpenTwin) -> Iterator[None]:
     from studio.cluster.deployments import Engines
     from studio.cluster.run import running
 
-    with running(AppContext(own, Console()), Engines(open_engine, open_front)):
+    with running(AppContext(studio_settings, Console()), Engines(open_engine, open_front)):
         yield
 
 
 @contextmanager
-def serving_alone(own: StudioSettings, open_engine: OpenTwin) -> Iterator[None]:
-    process = multiprocessing.get_context("spawn").Process(target=_alone, args=(own, open_engine))
+def serving_alone(studio_settings: StudioSettings, open_engine: OpenTwin) -> Iterator[None]:
+    process = multiprocessing.get_context("spawn").Process(
+        target=_alone, args=(studio_settings, open_engine)
+    )
     process.start()
     try:
         yield
@@ -132,11 +134,11 @@ def serving_alone(own: StudioSettings, open_engine: OpenTwin) -> Iterator[None]:
         process.join()
 
 
-def _alone(own: StudioSettings, open_engine: OpenTwin) -> None:
-    context = AppContext(own, Console())
+def _alone(studio_settings: StudioSettings, open_engine: OpenTwin) -> None:
+    context = AppContext(studio_settings, Console())
     with open_engine(context) as engine:
         application = build_application(context, engine)
-        serving.serve(application, serving.listen(own.host, own.port))
+        serving.serve(application, serving.listen(studio_settings.host, studio_settings.port))
 
 
 def wait_ready(port: int) -> None:

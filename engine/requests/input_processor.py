@@ -78,21 +78,21 @@ class InputProcessor:
         sequence.id = next(self._numbers)
         sequence.arrived = sequence.text_changed = self._clock()
 
-    def _open(self, own: _RoutedRequest) -> AcceptedRequest:
+    def _open(self, routed: _RoutedRequest) -> AcceptedRequest:
         """A sequence of the text so far, and what takes the rest."""
-        request, checkpoint, empty = own.request, own.checkpoint, own.prompt(())
+        request, checkpoint, empty = routed.request, routed.checkpoint, routed.prompt(())
         most_ids = checkpoint.max_positions - len(empty) - text_rows(empty)
         longest = _longest_group(request, checkpoint, len(empty))
-        form = SpokenForm() if own.spells_out else None
+        form = SpokenForm() if routed.spells_out else None
         text = StreamingText(checkpoint, self._settings.max_text, longest, most_ids, form)
         first = text.first(request.text)
-        sequence = self._sequence(own, own.prompt(first.ids), first.letters)
+        sequence = self._sequence(routed, routed.prompt(first.ids), first.letters)
         check_room(sequence.prompt, checkpoint.max_positions, request.max_frames)
         if first.ends_group:
             sequence.append(TextPiece((), ends_group=True), sequence.arrived)
 
         def notice(foreign: tuple[str, ...]) -> None:
-            sequence.notices = own.notices(foreign)
+            sequence.notices = routed.notices(foreign)
 
         text.notice = notice
         return AcceptedRequest(sequence, text)
@@ -130,11 +130,11 @@ class InputProcessor:
             sequence.add_group(each, letters(group))
         return sequence
 
-    def _sequence(self, own: _RoutedRequest, prompt: Prompt, count: int) -> Sequence:
-        request, checkpoint = own.request, own.checkpoint
+    def _sequence(self, routed: _RoutedRequest, prompt: Prompt, count: int) -> Sequence:
+        request, checkpoint = routed.request, routed.checkpoint
         return Sequence(
             id=next(self._numbers),
-            talker=own.talker,
+            talker=routed.talker,
             prompt=prompt,
             sampling=checkpoint.resolve_sampling(request.sampling),
             seed=random.randrange(RANDOM_SEEDS) if request.seed is None else request.seed,
@@ -148,7 +148,7 @@ class InputProcessor:
             stop_degeneration=self._settings.stop_degeneration and not request.ignore_end,
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
-            notices=own.notices(foreign_alphabets(request.text)),
+            notices=routed.notices(foreign_alphabets(request.text)),
         )
 
 

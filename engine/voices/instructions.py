@@ -26,20 +26,20 @@ _SILENT = frozenset(
 _MOST = 6  # words that are named
 
 
-def style_of(instruct: str, own: Capabilities) -> tuple[str, tuple[str, ...]]:
+def style_of(instruct: str, able: Capabilities) -> tuple[str, tuple[str, ...]]:
     """The instruction that the model gets, and the words that it does not know."""
     words = words_of(instruct)
-    if not own.styles or not words:
+    if not able.styles or not words:
         return instruct, ()
-    shares = {taught: len(set(known) & set(words)) for taught, known in own.styles.items()}
+    shares = {taught: len(set(known) & set(words)) for taught, known in able.styles.items()}
     best = max(shares, key=shares.__getitem__)
-    known = set().union(*own.styles.values())
+    known = set().union(*able.styles.values())
     return (best if shares[best] else ""), tuple(word for word in words if word not in known)
 
 
-def unknown_in(description: str, own: Capabilities) -> tuple[str, ...]:
+def unknown_in(description: str, able: Capabilities) -> tuple[str, ...]:
     """The words of a description that mean nothing to the model."""
-    known = set(own.described)
+    known = set(able.described)
     return tuple(word for word in words_of(description) if word not in known) if known else ()
 
 
@@ -51,23 +51,23 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def understood(
-    voice: Preset | Clone | Design, own: Capabilities
+    voice: Preset | Clone | Design, able: Capabilities
 ) -> tuple[Preset | Clone | Design, tuple[Message, ...]]:
     """The voice with the instruction that its model understands, and a word on the rest."""
     if isinstance(voice, Preset) and voice.instruct:
-        instruct, unknown = style_of(voice.instruct, own)
+        instruct, unknown = style_of(voice.instruct, able)
         told = Message(
             "{name} does not follow: {words}. It knows: {styles}",
-            name=own.name,
+            name=able.name,
             words=", ".join(unknown[:_MOST]),
-            styles=" ".join(own.styles),
+            styles=" ".join(able.styles),
         )
         return replace(voice, instruct=instruct), (told,) if unknown else ()
-    if isinstance(voice, Design) and (unknown := unknown_in(voice.instruct, own)):
+    if isinstance(voice, Design) and (unknown := unknown_in(voice.instruct, able)):
         told = Message(
             "{name} does not know in a description: {words}. It knows sex, age, pitch, tone and "
             "pace.",
-            name=own.name,
+            name=able.name,
             words=", ".join(unknown[:_MOST]),
         )
         return voice, (told,)

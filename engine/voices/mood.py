@@ -81,9 +81,9 @@ def learn_shift(pairs: Sequence[tuple[Vector, Vector]]) -> LearnedShift:
     return LearnedShift(shift.astype(np.float32), len(pairs), spread, agreement)
 
 
-def speaker_space(own: Capabilities) -> str:
+def speaker_space(able: Capabilities) -> str:
     """Which checkpoints' speaker vectors mean the same: those of one size and width."""
-    return f"{own.size}-{own.width}"
+    return f"{able.size}-{able.width}"
 
 
 def check_strength(strength: float) -> float:

@@ -84,12 +84,12 @@ def is_native(voice: Clone, capabilities: Mapping[str, Capabilities]) -> bool:
     return not voice.model or (fits and own is not None and speaks(voice, own))
 
 
-def speaks(voice: Clone, own: Capabilities) -> bool:
+def speaks(voice: Clone, able: Capabilities) -> bool:
     """In-context clones need a checkpoint that clones; a vector also works with presets; a trained
     voice needs the very weights that it was trained for."""
     if voice.trained:
-        return voice.digest == own.digest
-    return _ABILITIES["clone" if voice.in_context else "vectors"](own)
+        return voice.digest == able.digest
+    return _ABILITIES["clone" if voice.in_context else "vectors"](able)
 
 
 def cloner(checkpoints: Checkpoints, model: str | None = None) -> str:
@@ -134,13 +134,13 @@ def describe(capabilities: Capabilities) -> Message:
     return Message.listed(name for name, has in abilities.items() if has) or Message("nothing")
 
 
-def no_language(language: str, own: Capabilities) -> UnknownLanguage:
+def no_language(language: str, able: Capabilities) -> UnknownLanguage:
     """The error for a language that a checkpoint does not speak."""
     return UnknownLanguage(
         "{name} does not speak '{wanted}'. It speaks: {there}.",
-        name=own.name,
+        name=able.name,
         wanted=language[:80],
-        there=", ".join(("auto", *own.languages)),
+        there=", ".join(("auto", *able.languages)),
     )
 
 

@@ -172,12 +172,12 @@ def read_numbers(card: VoiceCard, data: bytes) -> Clone:
     return Clone(vector, card.transcript, checked, card.model, references=references)
 
 
-def _reference(card: VoiceCard, own: ReferenceCard, tensor: Callable[[str], Any]) -> Clone:
-    vector, codes = tensor(f"{own.key}.vector"), tensor(f"{own.key}.codes")
+def _reference(card: VoiceCard, part: ReferenceCard, tensor: Callable[[str], Any]) -> Clone:
+    vector, codes = tensor(f"{part.key}.vector"), tensor(f"{part.key}.codes")
     if vector is None:
-        raise InvalidVoice("Its recording in the mood '{mood}' is missing.", mood=own.mood)
+        raise InvalidVoice("Its recording in the mood '{mood}' is missing.", mood=part.mood)
     checked = None if codes is None else _checked(codes)
-    return Clone(_checked_vector(vector, card.width), own.transcript, checked, card.model)
+    return Clone(_checked_vector(vector, card.width), part.transcript, checked, card.model)
 
 
 def _checked_vector(vector: Any, width: int | None) -> Any:

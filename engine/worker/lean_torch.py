@@ -83,8 +83,8 @@ def _read(module: ModuleType) -> None:
 
 
 class _LaterLoader(Loader):
-    def __init__(self, own: Loader) -> None:
-        self._own = own
+    def __init__(self, loader: Loader) -> None:
+        self._own = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _Later(spec.name)

@@ -160,17 +160,18 @@ class ScriptStore:
         """
         self.resolve(voice)
 
-        def recast(own: Project) -> Project:
-            cast = own.casting.with_voice(who, voice) if who else own.casting.having(default=voice)
-            after = own.having(casting=cast)
-            speakers = own.script.speakers
-            before, now = own.casting.voices_of(speakers), cast.voices_of(speakers)
+        def recast(project: Project) -> Project:
+            cast = project.casting
+            cast = cast.with_voice(who, voice) if who else cast.having(default=voice)
+            after = project.having(casting=cast)
+            speakers = project.script.speakers
+            before, now = project.casting.voices_of(speakers), cast.voices_of(speakers)
             places = [
                 place
-                for place, line in enumerate(own.script.lines)
+                for place, line in enumerate(project.script.lines)
                 if line.text and not line.locked and before[line.speaker] != now[line.speaker]
             ]
-            return self._keeping_takes(number, own, after, places)
+            return self._keeping_takes(number, project, after, places)
 
         name = Message("the voice of {who}", who=who or Message("the narrator"))
         return self.change(number, recast, name)
@@ -184,9 +185,10 @@ class ScriptStore:
     ) -> OpenScript:
         """Change the lines; earlier takes of changed lines are kept. `check` may refuse it."""
 
-        def edited(own: Project) -> Project:
-            check(own)
-            return self._keeping_takes(number, own, self._with_script(own, work(own.script)))
+        def edited(project: Project) -> Project:
+            check(project)
+            after = self._with_script(project, work(project.script))
+            return self._keeping_takes(number, project, after)
 
         return self.change(number, edited, name)
 
@@ -230,9 +232,9 @@ class ScriptStore:
 
         new = self._parsed(self._load(number), text)
 
-        def anew(own: Project) -> Project:
-            script = revise(own.script, new)
-            return self._keeping_takes(number, own, self._with_script(own, script))
+        def anew(project: Project) -> Project:
+            script = revise(project.script, new)
+            return self._keeping_takes(number, project, self._with_script(project, script))
 
         return self.change(number, anew, Message("the text"))
 
@@ -280,10 +282,11 @@ class ScriptStore:
     def take_in(self, number: str, places: Collection[int]) -> OpenScript:
         """Read parts of the book that were left out."""
 
-        def taken(own: Project) -> Project:
-            script, left = take_in(own.script, own.left_out, places, own.delivery.manner)
-            after = self._with_script(own.having(left_out=left), script)
-            return self._keeping_takes(number, own, after)
+        def taken(project: Project) -> Project:
+            reading = project.delivery.manner
+            script, left = take_in(project.script, project.left_out, places, reading)
+            after = self._with_script(project.having(left_out=left), script)
+            return self._keeping_takes(number, project, after)
 
         return self.change(number, taken, Message("parts of the book"))
 
@@ -452,10 +455,10 @@ class ScriptStore:
         notes = {own.key: own.note for own in self.choices().list()}
         return suggest(script, dict(self.voices()), default, notes)
 
-    def _parsed(self, own: Project, text: str) -> Script:
-        """A typed text, read as the project has it read."""
-        speakers = own.script.speakers
-        return self._reader.typed(text, own.delivery.manner, speakers, self._mood_words())
+    def _parsed(self, project: Project, text: str) -> Script:
+        """A typed text, read with the project's settings."""
+        speakers = project.script.speakers
+        return self._reader.typed(text, project.delivery.manner, speakers, self._mood_words())
 
     def _mood_words(self) -> Collection[str]:
         return self.choices().moods.words().keys()
@@ -473,11 +476,8 @@ class ScriptStore:
 
     def _create(self, title: str, script: Script, found: Imported | None = None) -> OpenScript:
         casting = self._first_cast(script, self.voices()[0][1])
-        project = Project(
-            title=plain(title) or plain(title_of(script, self._mood_words())),
-            script=script,
-            casting=casting,
-        )
+        named = plain(title) or plain(title_of(script, self._mood_words()))
+        project = Project(title=named, script=script, casting=casting)
         if found is None:
             return self.open(self._projects.create(project))
         language = LANGUAGES.get(found.book.language.lower()[:2], "")

@@ -144,8 +144,8 @@ def _packed(waveform: Waveform) -> bytes:
     return buffer.getvalue()
 
 
-def _card(own: ConsentRecording) -> bytes:
-    return json.dumps(asdict(own), ensure_ascii=False).encode()
+def _card(consent_recording: ConsentRecording) -> bytes:
+    return json.dumps(asdict(consent_recording), ensure_ascii=False).encode()
 
 
 def _parsed(card: bytes) -> ConsentRecording | None:

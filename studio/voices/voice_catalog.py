@@ -359,19 +359,19 @@ def _found(voices: Iterable[SavedVoice], wanted: str) -> Sequence[SavedVoice]:
     return sorted(found, key=lambda own: not own.name.lower().startswith(wanted))
 
 
-def _choice(own: SavedVoice) -> Choice:
-    kind: Literal["saved", "design"] = "design" if own.card.kind == "design" else "saved"
-    return Choice(own.name, kind, own.card.note, _key(own), _written(own))
+def _choice(saved: SavedVoice) -> Choice:
+    kind: Literal["saved", "design"] = "design" if saved.card.kind == "design" else "saved"
+    return Choice(saved.name, kind, saved.card.note, _key(saved), _written(saved))
 
 
-def _key(own: SavedVoice) -> str:
-    return f"#{own.id}"
+def _key(saved: SavedVoice) -> str:
+    return f"#{saved.id}"
 
 
-def _written(own: SavedVoice) -> str:
+def _written(saved: SavedVoice) -> str:
     """Its name in a blend; its id if the name has separators."""
-    return _key(own) if MARKS & set(own.name) else own.name
+    return _key(saved) if MARKS & set(saved.name) else saved.name
 
 
-def _has(own: Capabilities, name: str) -> bool:
-    return name.casefold() in {speaker.casefold() for speaker in own.speakers}
+def _has(able: Capabilities, name: str) -> bool:
+    return name.casefold() in {speaker.casefold() for speaker in able.speakers}

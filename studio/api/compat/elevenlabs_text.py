@@ -165,10 +165,10 @@ class SpokenText:
             await self._changed.wait_for(lambda: self._parts or self._complete)
         return bool(self._parts)
 
-    async def _speak_part(self, own: Flowing, how: SpeechBody) -> None:
+    async def _speak_part(self, flowing: Flowing, how: SpeechBody) -> None:
         render, sent = KeptRender(how.output), 0
         watch = self._context.metrics.watch("socket", how.response_format)
-        async for part in own.parts():
+        async for part in flowing.parts():
             async with part.stream:
                 try:
                     async for piece in pieces(part.stream, render):
@@ -179,15 +179,15 @@ class SpokenText:
                 finally:
                     watch.end(part.stream.end)
             if part.stream.end and part.stream.end.reason != "cancelled":
-                await self._tell("", await _times(own, part, render, how.speed))
+                await self._tell("", await _times(flowing, part, render, how.speed))
 
     async def _tell(self, audio: str, times: dict[str, Any] | None) -> None:
         both = {"normalizedAlignment": times, "alignment": times}
         await self._outlet.json({"audio": audio, "isFinal": None, **both, **self._told})
 
 
-async def _times(own: Flowing, part: Part, render: KeptRender, speed: float) -> dict[str, Any]:
-    spoken = (own.text_of(part), render.heard(), speed)
+async def _times(flowing: Flowing, part: Part, render: KeptRender, speed: float) -> dict[str, Any]:
+    spoken = (flowing.text_of(part), render.heard(), speed)
     return (await anyio.to_thread.run_sync(align, *spoken)).milliseconds()
 
 

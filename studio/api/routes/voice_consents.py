@@ -86,5 +86,5 @@ async def _found(consent_id: str, context: ApiContext) -> ConsentRecording:
         raise ApiError(404, str(error), "consent_not_found", "consent_id") from error
 
 
-def _told(own: ConsentRecording) -> dict[str, Any]:
-    return {"object": KIND, **asdict(own)}
+def _told(consent_recording: ConsentRecording) -> dict[str, Any]:
+    return {"object": KIND, **asdict(consent_recording)}

@@ -204,11 +204,11 @@ def _metadata(kind: str, tags: Tags) -> dict[str, str]:
     return {name: value for name, value in own.items() if value}
 
 
-def _chapter(place: int, own: ChapterMark) -> Any:
+def _chapter(place: int, chapter_mark: ChapterMark) -> Any:
     return {
         "id": place,
-        "start": own.start,
-        "end": own.end,
+        "start": chapter_mark.start,
+        "end": chapter_mark.end,
         "time_base": _MILLISECOND,
-        "metadata": {"title": own.title},
+        "metadata": {"title": chapter_mark.title},
     }

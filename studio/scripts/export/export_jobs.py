@@ -131,8 +131,8 @@ class ExportJobs:
             _delete(own.before)
             own.state = replace(own.state, phase="done", share=1.0, files=tuple(files))
 
-    def _fail(self, own: _Export, error: str) -> None:
-        own.state = replace(own.state, phase="failed", error=error, files=own.before)
+    def _fail(self, export: _Export, error: str) -> None:
+        export.state = replace(export.state, phase="failed", error=error, files=export.before)
 
     def _forget_oldest(self) -> None:
         ended = [key for key, each in self._exports.items() if not each.state.running]
@@ -140,8 +140,8 @@ class ExportJobs:
             _delete(self._exports.pop(key).state.files)
 
 
-def _check(own: _Export) -> None:
-    if own.cancelled.is_set():
+def _check(export: _Export) -> None:
+    if export.cancelled.is_set():
         raise _Cancelled
 
 

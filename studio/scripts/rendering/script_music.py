@@ -51,12 +51,12 @@ class ScriptMusic:
             raise InvalidText("A script has at most {most} pieces of music.", most=MOST_CUES)
         found = self.cue(path, opened.sounds)
 
-        def added(own: Project) -> Project:
-            fresh = max((cue.id + 1 for cue in own.cues), default=0)
+        def added(project: Project) -> Project:
+            fresh = max((cue.id + 1 for cue in project.cues), default=0)
             cue = _made({**dict(found), **values, "id": fresh})
-            if len(own.cues) >= MOST_CUES:
+            if len(project.cues) >= MOST_CUES:
                 raise InvalidText("A script has at most {most} pieces of music.", most=MOST_CUES)
-            return own.having(cues=(*own.cues, check_lines(cue, own.script)))
+            return project.having(cues=(*project.cues, check_lines(cue, project.script)))
 
         return self._store.change(number, added, Message("the music “{name}”", name=found.name))
 
@@ -73,9 +73,9 @@ class ScriptMusic:
     def change(self, number: str, cue: int, values: Mapping[str, Any]) -> OpenScript:
         """Change fields of a cue. Raises RequestError."""
 
-        def changed(own: Cue, project: Project) -> tuple[Cue, ...]:
-            kept = {"id": own.id, "sound": own.sound, "name": own.name, "loudness": own.loudness}
-            return (check_lines(_made({**dict(own), **values, **kept}), project.script),)
+        def changed(cue: Cue, project: Project) -> tuple[Cue, ...]:
+            kept = {"id": cue.id, "sound": cue.sound, "name": cue.name, "loudness": cue.loudness}
+            return (check_lines(_made({**dict(cue), **values, **kept}), project.script),)
 
         return self._replaced(number, cue, changed)
 
@@ -87,9 +87,9 @@ class ScriptMusic:
     ) -> OpenScript:
         name = Message("the music “{name}”", name=cue_of(self._store.look(number), cue).name)
 
-        def replaced(own: Project) -> Project:
-            cues = [work(each, own) if each.id == cue else (each,) for each in own.cues]
-            return own.having(cues=[one for each in cues for one in each])
+        def replaced(project: Project) -> Project:
+            cues = [work(each, project) if each.id == cue else (each,) for each in project.cues]
+            return project.having(cues=[one for each in cues for one in each])
 
         return self._store.change(number, replaced, name)
 

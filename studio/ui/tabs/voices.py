@@ -226,12 +226,12 @@ class VoicesTab:
         data = self._studio.library.export(voice.id)
         return downloadable(self._outbox, f"{voice.id}{ENDING}", data)
 
-    def _consent(self, own: SavedVoice) -> Update:
+    def _consent(self, saved_voice: SavedVoice) -> Update:
         """The recording in which its owner has agreed, if there is one."""
-        sound = consent_sound(self._studio.library, own)
+        sound = consent_sound(self._studio.library, saved_voice)
         if sound is None:
             return NO_SOUND
-        path = self._outbox / secrets.token_hex(16) / f"{own.id}-consent.flac"
+        path = self._outbox / secrets.token_hex(16) / f"{saved_voice.id}-consent.flac"
         path.parent.mkdir(parents=True)
         path.write_bytes(sound)
         return gr.update(value=str(path), visible=True)
@@ -279,12 +279,12 @@ def facts(voice: SavedVoice, stranger: Message, recorded: ConsentRecording | Non
     return "\n\n".join(tell(line) for line in lines if line)
 
 
-def _recorded(own: ConsentRecording) -> Message:
-    when = datetime.fromtimestamp(own.created_at, timezone.utc).date().isoformat()
+def _recorded(consent_recording: ConsentRecording) -> Message:
+    when = datetime.fromtimestamp(consent_recording.created_at, timezone.utc).date().isoformat()
     return Message(
         "Recorded consent: {name} ({language}, {when})",
-        name=own.name,
-        language=own.language,
+        name=consent_recording.name,
+        language=consent_recording.language,
         when=when,
     )
 
