@@ -161,7 +161,7 @@ def test_it_is_played_while_it_is_made(library: Library, serve: Serve, words: st
         (["say", TEXT, "--language", "klingon"], "english"),
         (["say", TEXT, "--reference", "gone.wav", "--consent"], "no file"),
         (["say", TEXT, "--voice", "ryan", "--blend", "ryan"], "--voice and --blend"),
-        (["say", TEXT, "--out", "take.aac"], r"\.wav, \.flac"),
+        (["say", TEXT, "--out", "take.aac"], r"\.wav, \.mp3"),
         (["say", "x" * 10_000], "too long|characters"),
     ],
 )
