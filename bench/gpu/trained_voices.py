@@ -104,7 +104,7 @@ def speak(
     job = JobFolder(out / "job")
     if not (job.path / "job.json").exists():
         make_job(job.path, Wish("bench", str(model), "for the bench", "english"), [recordings])
-    dataset = encode(job, model, job.read().lines, device)
+    dataset = encode(job, model, job.read().lines, device, checkpoint.capabilities.digest)
     talker = load_talker(model, device, pick_dtype(device))
     with open_engine([model], device=str(device)) as engine:
         clone = Clone(dataset.vector)

@@ -41,6 +41,8 @@ def train(options: TrainOptions, data: Path, library: Library, tell: Reporter) -
         while not trainings.wait(training, 60):
             tell.progress("waiting for the step to end …")
         raise
+    if status.phase == "refused":
+        raise TrainingFailed(status.text)
     if status.phase != "done":
         raise TrainingFailed(
             "{text} (train --resume {training} goes on.)", text=status.text, training=training

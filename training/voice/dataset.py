@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 import torch
+from safetensors import safe_open
 from safetensors.numpy import load_file, save
 from torch import Tensor
 
@@ -71,9 +72,9 @@ def read_segment(path: Path) -> Waveform:
 
 @torch.inference_mode()
 def encode(
-    folder: JobFolder, model: Path, spoken: Sequence[Spoken], device: torch.device
+    folder: JobFolder, model: Path, spoken: Sequence[Spoken], device: torch.device, digest: str
 ) -> Dataset:
-    """Encode the lines that are used, or read what was encoded before."""
+    """Encode the lines that are used, or read what was encoded before. `digest`: the model's."""
     used = tuple(each for each in spoken if not each.doubtful)
     if folder.dataset.exists():
         return _read(folder, used)
@@ -93,8 +94,16 @@ def encode(
         "frames": np.array([len(each) for each in codes], np.int32),
         "vectors": np.stack(vectors).astype(np.float32),
     }
-    write_atomic(folder.dataset, bytes(save(tensors)))
+    write_atomic(folder.dataset, bytes(save(tensors, {"digest": digest})))
     return _read(folder, used)
+
+
+def is_of_another(dataset: Path, digest: str) -> bool:
+    """Whether a model that was exchanged since has encoded it."""
+    if not dataset.exists():
+        return False
+    with safe_open(dataset, "np") as file:
+        return (file.metadata() or {}).get("digest", digest) != digest
 
 
 def _read(folder: JobFolder, used: tuple[Spoken, ...]) -> Dataset:
@@ -104,8 +113,9 @@ def _read(folder: JobFolder, used: tuple[Spoken, ...]) -> Dataset:
     return Dataset(used, tuple(codes), found["vectors"])
 
 
-def other_people(vectors: Vector) -> set[int]:
+def other_people(dataset: Dataset) -> set[int]:
     """Lines of somebody else. Raises InvalidSetting where two people speak about equally often."""
+    vectors, spoken = dataset.vectors, dataset.spoken
     if len(vectors) < 6:
         return set()
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -115,10 +125,11 @@ def other_people(vectors: Vector) -> set[int]:
     if len(second) >= TWO_SPEAKERS * len(unit):
         raise InvalidSetting(
             "Two people speak in these recordings, in {first} and {second} lines. Leave out those "
-            "of one, for example line {line}.",
+            "of one, for example “{text}” in {source}.",
             first=len(first),
             second=len(second),
-            line=int(second[0]) + 1,
+            text=spoken[second[0]].text[:60],
+            source=spoken[second[0]].source,
         )
     return {int(number) for number in second}
 

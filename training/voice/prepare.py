@@ -62,8 +62,9 @@ def make_job(
     lines = []
     for number, segment in enumerate(found):
         name = f"{number:04d}.wav"
-        with atomic_replace(folder.segments / name) as part, explain_write_errors(part):
-            soundfile.write(part, segment.waveform, SAMPLE_RATE, format="WAV", subtype="PCM_16")
+        if not segment.doubtful:  # nothing is learned from others, and some last an hour
+            with atomic_replace(folder.segments / name) as part, explain_write_errors(part):
+                soundfile.write(part, segment.waveform, SAMPLE_RATE, format="WAV", subtype="PCM_16")
         lines.append(
             Spoken(
                 file=name,

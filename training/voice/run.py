@@ -38,14 +38,21 @@ from engine.worker.device import pick_device, pick_dtype
 from engine.worker.loading.model_loader import load_talker
 from training.voice import judge
 from training.voice.adapter import Adapter
-from training.voice.dataset import Dataset, encode, other_people, other_words, read_segment
+from training.voice.dataset import (
+    Dataset,
+    encode,
+    is_of_another,
+    other_people,
+    other_words,
+    read_segment,
+)
 from training.voice.export import export_merged
 from training.voice.job import Epoch, Job, JobFolder, Status
 from training.voice.judge import Person, Recognise
 from training.voice.rows import LearnedRows
 from training.voice.sequences import Line
 from training.voice.texts import general_texts, judged_texts
-from training.voice.trainer import Learner, VoiceTrainer
+from training.voice.trainer import Learner, VoiceTrainer, exchanged
 
 JUDGED = 16  # sentences an epoch
 GENERAL = 24  # texts that the words are held by
@@ -75,6 +82,8 @@ def _run(folder: JobFolder, recognise: Recognise | None) -> None:
         training.run()
     except Stopped:
         _end(folder, "stopped", "Stopped. It goes on from the last epoch when you start it again.")
+    except InvalidSetting as error:  # of the recordings: to go on would say it again
+        _end(folder, "refused", error.message)
     except TimbreError as error:
         _end(folder, "failed", error.message)
     except (OSError, torch.OutOfMemoryError) as error:
@@ -128,6 +137,7 @@ class Training:
         shutil.rmtree(self._trial, ignore_errors=True)
 
     def run(self) -> None:
+        self._check_model()
         self._tell("preparing", "Listening to the recordings …")
         talker = load_talker(Path(self.job.model), self._device, pick_dtype(self._device))
         dataset = self._dataset(talker)
@@ -151,6 +161,16 @@ class Training:
             self._train(trainer, judged, person)
         self._finish(trainer)
 
+    def _check_model(self) -> None:
+        """What another model encoded is encoded again. Raises CheckpointError where it has learned
+        from that."""
+        if not is_of_another(self.folder.dataset, self._digest):
+            return
+        if self.folder.state.exists():
+            raise exchanged()
+        self.folder.dataset.unlink()
+        self._history(())
+
     def _resume(self, trainer: VoiceTrainer) -> None:
         """Go on after the last epoch whose state is there; one that was judged without is again."""
         if self.folder.state.exists():
@@ -172,8 +192,9 @@ class Training:
 
     def _dataset(self, talker: Talker) -> Dataset:
         """What is learned from, without the lines that are somebody's or something else's."""
-        encoded = encode(self.folder, Path(self.job.model), self.job.lines, self._device)
-        strangers = other_people(encoded.vectors)
+        model = Path(self.job.model)
+        encoded = encode(self.folder, model, self.job.lines, self._device, self._digest)
+        strangers = other_people(encoded)
         wrong = other_words(encoded, self._checkpoint, talker, self.job.language)
         dataset = encoded.without(strangers | wrong)
         if len(dataset.spoken) < LEAST_LINES:

@@ -185,10 +185,7 @@ class VoiceTrainer:
             told = json.loads(file.metadata()["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if told["digest"] != digest:
-            raise CheckpointError(
-                "The model was exchanged since this training began. Load the one it began with, "
-                "or begin again."
-            )
+            raise exchanged()
         self.epoch, self.step = told["epoch"], told["step"]
         learned = {name.removeprefix("learned."): value for name, value in tensors.items()
                    if name.startswith("learned.")}  # fmt: skip
@@ -198,6 +195,13 @@ class VoiceTrainer:
                 key: tensors[f"adam.{key}.{name}"].to("cpu" if key == "step" else self._device)
                 for key in ("step", "exp_avg", "exp_avg_sq")
             }
+
+
+def exchanged() -> CheckpointError:
+    return CheckpointError(
+        "The model was exchanged since this training began. Load the one it began with, or begin "
+        "again."
+    )
 
 
 def codebook_weights(books: int) -> Tensor:

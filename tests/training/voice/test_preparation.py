@@ -147,6 +147,18 @@ def test_words_that_cannot_be_a_lines_by_their_length_set_it_aside(tmp_path: Pat
     assert "are these its words" in job.lines[3].doubtful
 
 
+def test_lines_that_are_set_aside_take_no_disk(tmp_path: Path) -> None:
+    """Subtitles whose every cue is the whole recording would write it once for each."""
+    folder = spoken(tmp_path / "in")
+    written(folder / "long.wav", np.tile(voiced(5), 6))
+    cues = (f"{n}\n00:00:00,000 --> 00:00:30,000\n{ENGLISH[n]}\n" for n in range(1, 20))
+    (folder / "long.srt").write_text("\n".join(cues))
+    job = make_job(tmp_path / "job", WISH, [folder])
+    doubtful = {line.file for line in job.read().lines if line.doubtful}
+    assert len(doubtful) == 19
+    assert not doubtful & {path.name for path in job.segments.iterdir()}
+
+
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -8,18 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
+from engine import InvalidSetting
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.worker.loading.model_loader import load_talker
 from studio.cli.app_context import MINI
 from training.voice import run as run_module
 from training.voice.dataset import Dataset, other_words
-from training.voice.job import Epoch, Job, JobFolder, Spoken
+from training.voice.job import Epoch, Job, JobFolder, Spoken, Status
 from training.voice.judge import Person
-from training.voice.run import Training, run
+from training.voice.run import Stopped, Training, run
 from training.voice.trainer import Losses
 
 JOB = Job(name="Ann", model=str(MINI), consent="Ann Lee, my own voice", epochs=3, device="cpu")
+OWN = LocalCheckpoint(MINI).capabilities.digest
 PERSON = Person(np.ones(4, np.float32), 200.0, 0.1, np.zeros(4))
 
 
@@ -117,6 +120,37 @@ def test_an_epoch_without_its_state_is_learned_again(
     status = run(folder.path)
     assert [each.number for each in status.history] == [0, 1, 2, 3]
     assert (status.phase, status.best) == ("done", 3)
+
+
+def test_recordings_that_no_voice_comes_of_are_refused(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is told to go on: the recordings are the same then."""
+
+    def refuse(_: int) -> None:
+        raise InvalidSetting("Two people speak in these recordings.")
+
+    monkeypatch.setattr(run_module, "Training", lambda folder, *_: Run(folder, refuse))
+    assert run(folder.path).phase == "refused"
+
+
+def test_what_another_model_encoded_is_encoded_again(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "pick_dtype", lambda _: (_ for _ in ()).throw(Stopped))
+    folder.tell(Status(history=(judged(0),)))
+    for digest, kept in (({}, True), ({"digest": OWN}, True), ({"digest": "other"}, False)):
+        save_file({"codes": np.zeros(1)}, folder.dataset, digest)
+        assert run(folder.path).phase == "stopped"
+        assert folder.dataset.exists() == kept
+        assert bool(folder.status().history) == kept
+    save_file({"codes": np.zeros(1)}, folder.dataset, {"digest": "other"})
+    folder.tell(Status(history=(judged(0), judged(1))))
+    folder.state.write_text("1")  # it has learned: put the model back, and it goes on
+    status = run(folder.path)
+    assert (status.phase, len(status.history)) == ("failed", 2)
+    assert "exchanged" in status.text
+    assert folder.dataset.exists()
 
 
 def test_a_fault_is_told_as_one(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:

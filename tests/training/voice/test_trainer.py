@@ -25,8 +25,8 @@ from tests.support.golden_cases import Case, record
 from tests.support.programs import CACHE
 from training.voice import trainer as trainer_module
 from training.voice.adapter import Adapter
-from training.voice.dataset import other_people
-from training.voice.job import Job, JobFolder, Status
+from training.voice.dataset import Dataset, other_people
+from training.voice.job import Job, JobFolder, Spoken, Status
 from training.voice.rows import LARGEST, LearnedRows
 from training.voice.sequences import Line
 from training.voice.trainer import VoiceTrainer
@@ -139,14 +139,18 @@ def test_somebody_else_is_left_out_and_two_people_are_refused() -> None:
     random = np.random.default_rng(0)
     ann, ben = random.standard_normal((2, 32)).astype(np.float32)
 
-    def vectors(*people: np.ndarray) -> np.ndarray:
+    def lines(*people: np.ndarray) -> Dataset:
         noise = 0.2 * random.standard_normal((len(people), 32))
-        return (np.stack(people) + noise).astype(np.float32)
+        spoken = [
+            Spoken(file=f"{n:04}.wav", source="ann.wav" if who is ann else "ben.wav", text="Hello.")
+            for n, who in enumerate(people)
+        ]
+        return Dataset(tuple(spoken), (), (np.stack(people) + noise).astype(np.float32))
 
-    assert other_people(vectors(*[ann] * 30)) == set()
-    assert other_people(vectors(*[ann] * 20, ben, *[ann] * 9)) == {20}
-    with pytest.raises(InvalidSetting, match="Two people speak"):
-        other_people(vectors(*[ann, ben] * 15))
+    assert other_people(lines(*[ann] * 30)) == set()
+    assert other_people(lines(*[ann] * 20, ben, *[ann] * 9)) == {20}
+    with pytest.raises(InvalidSetting, match=r"Two people .* “Hello\.” in ben\.wav"):
+        other_people(lines(*[ann, ben, ann] * 10))
 
 
 def folder_of(data: Path, status: Status | None = None) -> JobFolder:
