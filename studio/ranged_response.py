@@ -69,18 +69,23 @@ def ranged_response(
     etag = etag or etag_of(content)
     if is_known(request, etag):
         return unchanged(etag)
-    told = {"ETag": etag, "Accept-Ranges": "bytes", "Cache-Control": "no-cache", **(headers or {})}
+    fields = {
+        "ETag": etag,
+        "Accept-Ranges": "bytes",
+        "Cache-Control": "no-cache",
+        **(headers or {}),
+    }
     wanted = request.headers.get("range", "")
     if wanted and request.headers.get("if-range", etag) == etag:
         span = _span(wanted, len(content))
         if span == (0, 0):
-            told["Content-Range"] = f"bytes */{len(content)}"
-            return Response(status_code=416, headers=told)
+            fields["Content-Range"] = f"bytes */{len(content)}"
+            return Response(status_code=416, headers=fields)
         if span:
             first, last = span
-            told["Content-Range"] = f"bytes {first}-{last - 1}/{len(content)}"
-            return Response(content[first:last], 206, told, media_type)
-    return Response(content, 200, told, media_type)
+            fields["Content-Range"] = f"bytes {first}-{last - 1}/{len(content)}"
+            return Response(content[first:last], 206, fields, media_type)
+    return Response(content, 200, fields, media_type)
 
 
 def _span(wanted: str, length: int) -> tuple[int, int] | None:

@@ -162,8 +162,8 @@ def weights_digest(folder: Path) -> str:
                 ends = own.raw.get("data_offsets")
                 if not _naturals(ends):
                     return ""
-                told = [name, own.raw.get("dtype"), own.raw.get("shape")]
-                digest.update(json.dumps(told).encode())
+                about = [name, own.raw.get("dtype"), own.raw.get("shape")]
+                digest.update(json.dumps(about).encode())
                 for start in (ends[0], (ends[0] + ends[1]) // 2):
                     file.seek(8 + size + start)
                     digest.update(file.read(max(0, min(DIGESTED, ends[1] - start))))

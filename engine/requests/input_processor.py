@@ -64,8 +64,8 @@ class InputProcessor:
         checkpoints = self.checkpoints
         routed = route(request, checkpoints)
         checkpoint = checkpoints[routed.checkpoint]
-        voice, told = understood(routed.voice, checkpoint.capabilities)
-        own = _RoutedRequest(request, routed.checkpoint, checkpoint, voice, told)
+        voice, notices = understood(routed.voice, checkpoint.capabilities)
+        own = _RoutedRequest(request, routed.checkpoint, checkpoint, voice, notices)
         if request.open_text:
             return self._open(own)
         if request.moods or recorded_moods(request.voice) or "/" in request.text:
@@ -186,14 +186,14 @@ class _RoutedRequest:
 
     def notices(self, foreign: tuple[str, ...]) -> tuple[Message, ...]:
         """What the listener should know. `foreign`: alphabets of the text."""
-        told = (*self.languages(), *self.told)
+        every = (*self.languages(), *self.told)
         if not self.spells_out or not foreign:
-            return told
+            return every
         there = ", ".join(foreign)
         left_out = Message(
             "{name} leaves out what it cannot read ({there}).", name=self.talker, there=there
         )
-        return (*told, left_out)
+        return (*every, left_out)
 
     def prompt(self, ids: tuple[int, ...]) -> Prompt:
         own = self.request

@@ -71,8 +71,8 @@ class TextMoods:
         """Which moods were recorded, which are learned, and which are unknown."""
         unknown = (Message(UNKNOWN, tags=", ".join(self._unknown)),) if self._unknown else ()
         if self._left_out:
-            told = "Moods in the text are left out: this voice has a style instruction."
-            return (*unknown, Message(told))
+            notice = "Moods in the text are left out: this voice has a style instruction."
+            return (*unknown, Message(notice))
         kinds = (
             Message("{mood} (its own recording)", mood=mood)
             if recorded

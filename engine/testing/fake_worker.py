@@ -42,8 +42,8 @@ def fake_codes(prompt: Prompt, seed: int, frame: int) -> Codes:
     known = len(prompt.text_ids)
     if prompt.layout == "streamed":
         beside = 1 + (len(prompt.reference.codes) if prompt.reference else 0)
-        told = prompt.reference.text_ids if prompt.reference else ()
-        known = max(0, min(known, beside + frame + 1 - len(told)))
+        transcript = prompt.reference.text_ids if prompt.reference else ()
+        known = max(0, min(known, beside + frame + 1 - len(transcript)))
     last = prompt.text_ids[known - 1] if known else 0
     if prompt.rows is not None:
         seed += zlib.crc32(prompt.rows.tobytes())
@@ -149,9 +149,9 @@ class FakeSlot:
 
     def _covers(self, frames: int) -> bool:
         reference = self.prompt.reference
-        told = len(self.prompt.text_ids) + (len(reference.text_ids) if reference else 0)
+        known = len(self.prompt.text_ids) + (len(reference.text_ids) if reference else 0)
         beside = 1 + (len(reference.codes) if reference else 0)
-        return not self.prompt.open_text or told >= beside + frames
+        return not self.prompt.open_text or known >= beside + frames
 
 
 def _check(right: bool, what: str) -> None:
@@ -314,8 +314,8 @@ class FakeWorker:
 
     def _check_known(self, plan: StepPlan) -> None:
         """Work for a slot whose admission failed may be in flight; for a free one, raise."""
-        asked = {*plan.decode, *(feed.slot for feed in plan.append_text)}
-        asked |= {piece.slot for piece in plan.prefill} | {
+        named = {*plan.decode, *(feed.slot for feed in plan.append_text)}
+        named |= {piece.slot for piece in plan.prefill} | {
             piece.slot for piece in plan.codec_decode
         }
-        _check(asked <= {*self.running, *self._refused}, "work for a slot that is free")
+        _check(named <= {*self.running, *self._refused}, "work for a slot that is free")

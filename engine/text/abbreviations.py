@@ -216,31 +216,31 @@ def _say_street(match: re.Match[str]) -> str:
 
 
 def _say_after(match: re.Match[str]) -> str:
-    said = f"{match[1]}{_AFTER_NAMES[match[2]]}"
+    spoken = f"{match[1]}{_AFTER_NAMES[match[2]]}"
     if not match[0].endswith("."):
-        return said if match[2] in ("Jr", "Inc", "Ltd", "Corp") else match[0]
-    return f"{said}." if _ENDS.match(match.string[match.end() :]) and match[2] != "Co" else said
+        return spoken if match[2] in ("Jr", "Inc", "Ltd", "Corp") else match[0]
+    return f"{spoken}." if _ENDS.match(match.string[match.end() :]) and match[2] != "Co" else spoken
 
 
 def _say_phrase(match: re.Match[str]) -> str:
     """A full stop that also ends the sentence is kept."""
     if match[0] == "EST.":  # a time zone
         return match[0]
-    said = _PHRASES[match[0].lower()]
-    said = said[0].upper() + said[1:] if match[0][0].isupper() else said
+    spoken = _PHRASES[match[0].lower()]
+    spoken = spoken[0].upper() + spoken[1:] if match[0][0].isupper() else spoken
     tail = match.string[match.end() :]
     ends = match[0].endswith(".") and (
         _ENDS.match(tail)
         if match[0].lower() == "etc."
         else (ends_sentence(tail) if match[0].lower() == "et al." else not tail.strip("\"'”’)] "))
     )
-    return f"{said}." if ends else said
+    return f"{spoken}." if ends else spoken
 
 
 def _say_dotted(match: re.Match[str]) -> str:
-    said = letter_names(match[0].rstrip("s")) + ("s" if match[0].endswith("s") else "")
+    spoken = letter_names(match[0].rstrip("s")) + ("s" if match[0].endswith("s") else "")
     ends = match[0].endswith(".") and ends_sentence(match.string[match.end() :])
-    return f"{said}." if ends else said
+    return f"{spoken}." if ends else spoken
 
 
 def _say_shouted_name(match: re.Match[str]) -> str:

@@ -42,8 +42,8 @@ def _say_accented(match: re.Match[str]) -> str:
     plain = _without(small)
     if plain in _SAID or plain.removesuffix("s") in _SAID:
         return _as(word, plain)
-    said = re.sub(r"(?<=[b-df-hj-np-tv-xz])ée?(?=s?$)", "ay", small)
-    return _as(word, said.replace("ñ", "ny"))
+    spoken = re.sub(r"(?<=[b-df-hj-np-tv-xz])ée?(?=s?$)", "ay", small)
+    return _as(word, spoken.replace("ñ", "ny"))
 
 
 def _without(word: str) -> str:
@@ -51,5 +51,5 @@ def _without(word: str) -> str:
     return "".join(mark for mark in marks if not unicodedata.combining(mark))
 
 
-def _as(word: str, said: str) -> str:
-    return said[:1].upper() + said[1:] if word[:1].isupper() else said
+def _as(word: str, spoken: str) -> str:
+    return spoken[:1].upper() + spoken[1:] if word[:1].isupper() else spoken

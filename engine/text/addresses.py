@@ -136,8 +136,8 @@ def mixed_words(text: str) -> str:
 
 def _say_url(url: str) -> str:
     core = url.rstrip(".,;:!?)'’]")
-    said = _say_address(re.sub(r"^(?:https?|ftp)://", "", core, flags=re.IGNORECASE).rstrip("/"))
-    return said + url[len(core) :].replace(")", "")
+    spoken = _say_address(re.sub(r"^(?:https?|ftp)://", "", core, flags=re.IGNORECASE).rstrip("/"))
+    return spoken + url[len(core) :].replace(")", "")
 
 
 def _say_letters(match: re.Match[str]) -> str:
@@ -163,16 +163,16 @@ def _say_chess(match: re.Match[str]) -> str:
 
 def _say_address(address: str) -> str:
     parts = re.findall(r"[A-Za-z]+|[0-9]+|[^A-Za-z0-9\s]", address)
-    said = []
+    spoken = []
     for place, part in enumerate(parts):
         if part.isalpha():
             ending = place > 0 and parts[place - 1] == "."
-            said.append(_name(part, ending))
+            spoken.append(_name(part, ending))
         elif part.isdigit():
-            said.append(number(part) if len(part) < 4 else spelled(part))
+            spoken.append(number(part) if len(part) < 4 else spelled(part))
         else:
-            said.append(_MARKS.get(part, ""))
-    return " ".join(filter(None, said))
+            spoken.append(_MARKS.get(part, ""))
+    return " ".join(filter(None, spoken))
 
 
 def _name(part: str, ending: bool) -> str:
@@ -192,20 +192,20 @@ def _words(name: str) -> str:
 
 def _say_ip(match: re.Match[str]) -> str:
     host, _, port = match[0].partition(":")
-    said = " dot ".join(spelled(part) for part in host.split("."))
-    return f"{said} port {spelled(port)}" if port else said
+    spoken = " dot ".join(spelled(part) for part in host.split("."))
+    return f"{spoken} port {spelled(port)}" if port else spoken
 
 
 def _say_version(match: re.Match[str], before: str) -> str:
-    said = " point ".join(number(part) for part in re.findall(r"[0-9]+", match[0]))
+    spoken = " point ".join(number(part) for part in re.findall(r"[0-9]+", match[0]))
     left = (before + match.string[: match.start()]).rstrip().lower()
     named = left.endswith(("version", "release")) or match[0][0] not in "vV"
-    return said if named else f"version {said}"
+    return spoken if named else f"version {spoken}"
 
 
 def _say_groups(match: re.Match[str]) -> str:
-    said = ", ".join(map(_group, re.findall(r"[0-9]+", match[0])))
-    return f"{said} ex" if match[0][-1] in "Xx" else said
+    spoken = ", ".join(map(_group, re.findall(r"[0-9]+", match[0])))
+    return f"{spoken} ex" if match[0][-1] in "Xx" else spoken
 
 
 def _group(digits: str) -> str:
@@ -225,8 +225,8 @@ def _say_phone(match: re.Match[str], before: str) -> str:
         return match[0]
     if not (count >= 7 and (marked or called or (len(groups) > 2 and " " not in written))):
         return match[0]
-    said = ", ".join(map(_group, groups))
-    return f"plus {said}" if written[0] == "+" else said
+    spoken = ", ".join(map(_group, groups))
+    return f"plus {spoken}" if written[0] == "+" else spoken
 
 
 def _say_plus(match: re.Match[str]) -> str:
@@ -241,21 +241,21 @@ def _say_mixed(token: str) -> str:
         r"(?:[A-Za-z]+-)*[0-9]+(?:st|nd|rd|th|s)(?:-[A-Za-z0-9]+)*|[a-z]{2,}-[0-9]{1,4}", token
     ):
         return token
-    said = []
+    spoken = []
     for part in re.findall(r"[A-Za-z]+|[0-9]+", token):
         if part.isdigit():
-            said.append(_code_digits(part))
+            spoken.append(_code_digits(part))
         elif part.isupper() and len(part) > 1:
-            said.append(say_capitals(part).lower() if part in WORDS else _caps(part))
+            spoken.append(say_capitals(part).lower() if part in WORDS else _caps(part))
         elif len(part) == 1:
-            said.append(letter_names(part))
+            spoken.append(letter_names(part))
         else:
-            said.append(
+            spoken.append(
                 _say_camel(part)
                 if not part.islower() or pronounceable(part.upper())
                 else letter_names(part)
             )
-    return " ".join(said)
+    return " ".join(spoken)
 
 
 def _caps(part: str) -> str:
@@ -274,12 +274,12 @@ def _say_camel(word: str) -> str:
     if word.islower() or word.istitle() or word.isupper() or word.startswith(("Mc", "Mac")):
         return word
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", word)
-    said = [
+    spoken = [
         letter_names(part)
         if len(part) == 1 or (part.isupper() and part not in WORDS)
         else part.lower()
         for part in parts
     ]
     if word[-1] == "s" and len(parts) > 1 and parts[-1] == "s":  # CEOs
-        return " ".join(said[:-1]) + "s"
-    return " ".join(said)
+        return " ".join(spoken[:-1]) + "s"
+    return " ".join(spoken)

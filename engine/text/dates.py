@@ -144,8 +144,8 @@ def _say_military(match: re.Match[str]) -> str:
     """ "0630 hrs" -> "oh six thirty hours"."""
     hour, minute = match.groups()
     late = cardinal(minute) if minute[0] != "0" else f"oh {cardinal(minute)}"
-    said = f"{'oh ' if hour[0] == '0' else ''}{cardinal(hour)}"
-    return f"{said} {'hundred' if minute == '00' else late} hours"
+    spoken = f"{'oh ' if hour[0] == '0' else ''}{cardinal(hour)}"
+    return f"{spoken} {'hundred' if minute == '00' else late} hours"
 
 
 def _month(written: str) -> str:
@@ -157,8 +157,8 @@ def _weekday(written: str) -> str:
 
 
 def _say_weekday(match: re.Match[str]) -> str:
-    said = _weekday(match[1] or match[2] or match[3])
-    return f"{said}{',' if ',' in match[0] else '.' if match[3] else ''}"
+    spoken = _weekday(match[1] or match[2] or match[3])
+    return f"{spoken}{',' if ',' in match[0] else '.' if match[3] else ''}"
 
 
 def _valid(day: str) -> bool:
@@ -198,8 +198,8 @@ def _say_month_day(match: re.Match[str]) -> str:
     left, right = match.string[: match.start()], match.string[match.end() :]
     if match[0].endswith(f" {day}") and left.lower().endswith("in ") and _COUNT_AFTER.match(right):
         return f"{_month(month)} {cardinal(day)}"  # "in March 10 men came"
-    said = f"{_month(month)} {ordinal(day)}" + (f" to {ordinal(last)}" if last else "")
-    return f"{said}, {year(when)}" if when else said
+    spoken = f"{_month(month)} {ordinal(day)}" + (f" to {ordinal(last)}" if last else "")
+    return f"{spoken}, {year(when)}" if when else spoken
 
 
 def _say_day_month(match: re.Match[str]) -> str:
@@ -207,8 +207,8 @@ def _say_day_month(match: re.Match[str]) -> str:
     if not _valid(day) or (last and not _valid(last)):
         return match[0]
     days = ordinal(day) + (f" to {ordinal(last)}" if last else "")
-    said = f"{article or 'the '}{days} of {_month(month)}"
-    return f"{said} {year(when)}" if when else said
+    spoken = f"{article or 'the '}{days} of {_month(month)}"
+    return f"{spoken} {year(when)}" if when else spoken
 
 
 def _say_era(match: re.Match[str]) -> str:
@@ -223,23 +223,23 @@ def _stop(match: re.Match[str]) -> str:
 
 def _say_clock(match: re.Match[str]) -> str:
     hour, minute, second, fraction, half = match.groups()
-    said = _clock(hour, minute, half or "", bool(second or fraction))
+    spoken = _clock(hour, minute, half or "", bool(second or fraction))
     if second:
-        said += f" {'oh ' if second[0] == '0' else ''}{cardinal(second)}"
+        spoken += f" {'oh ' if second[0] == '0' else ''}{cardinal(second)}"
     if fraction:
-        said += f" point {spelled(fraction)}"
-    return said + _stop(match)
+        spoken += f" point {spelled(fraction)}"
+    return spoken + _stop(match)
 
 
 def _clock(hour: str, minute: str, half: str, bare: bool = False) -> str:
-    said, late = cardinal(hour), f" {letter_names(half + 'm')}" if half else ""
+    spoken, late = cardinal(hour), f" {letter_names(half + 'm')}" if half else ""
     if minute and int(minute):
-        return f"{said} {'oh ' if minute[0] == '0' else ''}{cardinal(minute)}{late}"
+        return f"{spoken} {'oh ' if minute[0] == '0' else ''}{cardinal(minute)}{late}"
     if late or bare:
-        return said + late
+        return spoken + late
     if hour in ("00", "0", "24"):
         return "midnight"
-    return f"{said} o'clock" if int(hour) <= 12 else f"{said} hundred"
+    return f"{spoken} o'clock" if int(hour) <= 12 else f"{spoken} hundred"
 
 
 def _say_duration(match: re.Match[str]) -> str:

@@ -53,8 +53,8 @@ def year(digits: str) -> str:
 
 def decade(digits: str) -> str:
     """ "1990" -> "nineteen nineties"."""
-    said = year(digits) if len(digits) == 4 else cardinal(digits)
-    return f"{said[:-1]}ies" if said.endswith("y") else f"{said}s"
+    spoken = year(digits) if len(digits) == 4 else cardinal(digits)
+    return f"{spoken[:-1]}ies" if spoken.endswith("y") else f"{spoken}s"
 
 
 def spelled(digits: str, zero: str = "zero") -> str:

@@ -257,10 +257,12 @@ def _say_money(match: re.Match[str]) -> str:
         return f"{number(amount)}{scaled} {one if _adjective(match) else plural(one)}{per}"
     if not cents and _adjective(match):
         return f"{number(amount)} {one}{per}"
-    said = [f"{cardinal(whole or '0')} {agree(one, whole)}"] if int(whole or 0) or not cents else []
+    spoken = (
+        [f"{cardinal(whole or '0')} {agree(one, whole)}"] if int(whole or 0) or not cents else []
+    )
     if cents and int(cents):
-        said.append(f"{cardinal(cents)} {agree(part, cents)}")
-    return (" and ".join(said) or f"zero {plural(one)}") + per
+        spoken.append(f"{cardinal(cents)} {agree(part, cents)}")
+    return (" and ".join(spoken) or f"zero {plural(one)}") + per
 
 
 def _adjective(match: re.Match[str]) -> bool:
@@ -314,10 +316,10 @@ def _say_measure(match: re.Match[str]) -> str:
         raised = {"²": " squared", "³": " cubed"}.get(match["perraised"] or "", "")
         per = f" per {_PERIODS[match['per']]}{raised}"
     adjective = _adjective(match) and "degree" not in noun
-    said = noun if adjective else agree(noun, "2" if match["low"] else amount)
+    spoken = noun if adjective else agree(noun, "2" if match["low"] else amount)
     low = f"{number(match['low'])} to " if match["low"] else ""
     minus = "minus " if match["minus"] else ""
-    return f"{minus}{low}{number(amount)} {said}{per}"
+    return f"{minus}{low}{number(amount)} {spoken}{per}"
 
 
 def _no_measure(match: re.Match[str]) -> bool:

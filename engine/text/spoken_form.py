@@ -94,12 +94,12 @@ class SpokenForm:
         for stop in self._stops(final):
             segment = self._text[self._at : stop]
             before = self._text[max(0, self._at - _BEFORE) : self._at]
-            said = self._capitals(_say(segment, before, self._first))
+            spoken = self._capitals(_say(segment, before, self._first))
             if self._space:
-                said = said.lstrip()
-            if said:
-                parts.append(as_sentence(said) if self._first else said)
-                self._space, self._first = said[-1].isspace(), False
+                spoken = spoken.lstrip()
+            if spoken:
+                parts.append(as_sentence(spoken) if self._first else spoken)
+                self._space, self._first = spoken[-1].isspace(), False
             self._at = stop
         kept = max(0, self._at - _BEFORE)
         self._text, self._at = self._text[kept:], self._at - kept
@@ -143,8 +143,8 @@ class _Capitals:
         self._begins = True  # whether the next word begins a sentence
         self._titled = False  # whether a capital that follows is none of a name
 
-    def __call__(self, said: str) -> str:
-        return _WORD_OR_MARK.sub(lambda match: self._word(match[0]), said)
+    def __call__(self, spoken: str) -> str:
+        return _WORD_OR_MARK.sub(lambda match: self._word(match[0]), spoken)
 
     def _word(self, word: str) -> str:
         if not word[0].isalpha():

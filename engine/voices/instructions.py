@@ -56,19 +56,19 @@ def understood(
     """The voice with the instruction that its model understands, and a word on the rest."""
     if isinstance(voice, Preset) and voice.instruct:
         instruct, unknown = style_of(voice.instruct, able)
-        told = Message(
+        notice = Message(
             "{name} does not follow: {words}. It knows: {styles}",
             name=able.name,
             words=", ".join(unknown[:_MOST]),
             styles=" ".join(able.styles),
         )
-        return replace(voice, instruct=instruct), (told,) if unknown else ()
+        return replace(voice, instruct=instruct), (notice,) if unknown else ()
     if isinstance(voice, Design) and (unknown := unknown_in(voice.instruct, able)):
-        told = Message(
+        notice = Message(
             "{name} does not know in a description: {words}. It knows sex, age, pitch, tone and "
             "pace.",
             name=able.name,
             words=", ".join(unknown[:_MOST]),
         )
-        return voice, (told,)
+        return voice, (notice,)
     return voice, ()

@@ -62,7 +62,7 @@ class MoodLibrary:
         **details: Any,
     ) -> SavedMood:
         """Save a learned mood. `details` are fields of VoiceCard: note, consent, made_from …"""
-        told = {
+        fields = {
             "space": space,
             "words": tuple(words),
             "pairs": learned.pairs,
@@ -70,7 +70,7 @@ class MoodLibrary:
             "agreement": learned.agreement,
         }
         voice = Clone(learned.shift, model=model)
-        return _mood(self._library.save(name, voice, kind="mood", mood=told, **details))
+        return _mood(self._library.save(name, voice, kind="mood", mood=fields, **details))
 
     def list(self) -> tuple[SavedMood, ...]:
         """Every mood that can be read, by name."""
@@ -99,8 +99,8 @@ class MoodLibrary:
         """Change what a mood is called, and its note."""
         card = self.get(mood_id).card
         assert card.mood is not None
-        told = {**card.mood.model_dump(), "words": tuple(words)}
-        return _mood(self._library.change(mood_id, name=name, note=note, mood=told))
+        fields = {**card.mood.model_dump(), "words": tuple(words)}
+        return _mood(self._library.change(mood_id, name=name, note=note, mood=fields))
 
     def export(self, mood_id: str) -> bytes:
         return self._library.export(mood_id)

@@ -38,7 +38,10 @@ from engine.worker.loading.weight_loader import weight_files
 MOST_FULL = 1 << 30  # bytes of full weights that are kept, in both their forms
 QUICK = FRAME_SECONDS / 4  # a frame's time that is believed without looking again
 # Python's path is this process's, so that both run the same files.
-BOOT = "import sys; sys.path[:] = {path!r}; from {package}.first_start import main; main({told!r})"
+BOOT = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from {package}.first_start import main; main({arguments!r})"
+)
 PACKING = 1  # another number for another form of the arrays
 
 
@@ -75,8 +78,8 @@ class CpuStart:
         """A process that makes and keeps what later starts map, and reports on standard error."""
         proof = self.talker_proof(threads).file
         paths = str(self._folder.resolve()), str(self._cache.folder.resolve()), str(proof.resolve())
-        told = json.dumps([paths[0], self._weights, *paths[1:]])
-        boot = BOOT.format(path=sys.path, package=__package__, told=told)
+        arguments = json.dumps([paths[0], self._weights, *paths[1:]])
+        boot = BOOT.format(path=sys.path, package=__package__, arguments=arguments)
         return subprocess.Popen(
             [sys.executable, "-c", boot],
             stdin=subprocess.DEVNULL,

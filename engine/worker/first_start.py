@@ -18,9 +18,9 @@ KINDNESS = 10  # of its priority
 NAME, MAX_POSITIONS = "first", 512  # of its model and slots, which nobody hears
 
 
-def main(told: str) -> None:
+def main(arguments: str) -> None:
     """Load a model as a worker does, once at a time on this machine, and end."""
-    folder, weights, cache, proof = json.loads(told)
+    folder, weights, cache, proof = json.loads(arguments)
     if hasattr(os, "nice"):
         with suppress(OSError):
             os.nice(KINDNESS)

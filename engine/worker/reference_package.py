@@ -51,10 +51,10 @@ def codes_of(model: str, who: dict[str, str], text: str, frames: int) -> list[li
 
 
 def main() -> None:
-    asked = json.loads(sys.stdin.readline())
+    task = json.loads(sys.stdin.readline())
     stand_in()
     with contextlib.redirect_stdout(sys.stderr):
-        codes = codes_of(**asked)
+        codes = codes_of(**task)
     print(json.dumps({"version": version("qwen-tts"), "codes": codes}))
 
 

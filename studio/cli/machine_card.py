@@ -147,10 +147,10 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"[a-z']+", text.lower())
 
 
-def word_errors(said: Sequence[str], heard: Sequence[str]) -> int:
+def word_errors(spoken: Sequence[str], heard: Sequence[str]) -> int:
     """The edit distance in words."""
     row = list(range(len(heard) + 1))
-    for count, word in enumerate(said, 1):
+    for count, word in enumerate(spoken, 1):
         above, row = row, [count]
         for column, other in enumerate(heard):
             row.append(min(above[column] + (word != other), row[-1] + 1, above[column + 1] + 1))
@@ -214,8 +214,8 @@ def resident() -> dict[str, int]:
                 if name in ("VmRSS", "RssAnon"):
                     whole[name] = whole.get(name, 0) + int(value.split()[0])
     return {
-        told: round(whole[name] / 1000)
-        for name, told in (("VmRSS", "resident_mb"), ("RssAnon", "anonymous_mb"))
+        field: round(whole[name] / 1000)
+        for name, field in (("VmRSS", "resident_mb"), ("RssAnon", "anonymous_mb"))
         if name in whole
     }
 
@@ -248,8 +248,8 @@ def show(card: Mapping[str, Any]) -> Iterator[str]:
 
 def _cell(value: object) -> str:
     """Text for a table's cell, on one line, whatever a processor is called."""
-    told = str(value) if not isinstance(value, bool) else "yes" if value else "no"
-    return re.sub(r"[|\s]+", " ", told).strip()
+    text = str(value) if not isinstance(value, bool) else "yes" if value else "no"
+    return re.sub(r"[|\s]+", " ", text).strip()
 
 
 def as_json(card: Mapping[str, Any]) -> str:

@@ -64,15 +64,15 @@ def reference_codes(python: Path, model: str, voice: Voice) -> tuple[str, Codes]
             timeout=LONGEST,
             check=True,
         )
-        told = json.loads(done.stdout.splitlines()[-1])
-        return str(told["version"]), np.asarray(told["codes"], np.int64)
+        result = json.loads(done.stdout.splitlines()[-1])
+        return str(result["version"]), np.asarray(result["codes"], np.int64)
     except (OSError, subprocess.SubprocessError, ValueError, LookupError) as error:
-        said = str(getattr(error, "stderr", "") or error).strip().splitlines() or [""]
+        lines = str(getattr(error, "stderr", "") or error).strip().splitlines() or [""]
         raise InvalidSetting(
             "{python} could not run the reference package: {why} "
             "(pip install qwen-tts==0.1.1 in an environment of its own)",
             python=str(python),
-            why=said[-1][:200],
+            why=lines[-1][:200],
         ) from error
 
 

@@ -96,7 +96,7 @@ def _listed(listing: Any) -> list[str]:
 def _voice_fields(options: SayOptions) -> dict[str, Any]:
     """The options except the text in the API's names, without those that were not given."""
     mood, strength = split_mood(options.mood) if options.mood else ("", None)
-    said = {
+    fields = {
         "mood": mood,
         "mood_strength": strength,
         "response_format": "pcm",
@@ -112,7 +112,7 @@ def _voice_fields(options: SayOptions) -> dict[str, Any]:
         "do_sample": False if options.greedy else None,
         "spell_out": None if options.spell_out else False,
     }
-    return {name: value for name, value in said.items() if value not in ("", None)}
+    return {name: value for name, value in fields.items() if value not in ("", None)}
 
 
 def _recording(options: SayOptions) -> str:

@@ -213,13 +213,13 @@ class Imports:
             return process
 
 
-def _answer(process: subprocess.Popen[bytes], asked: Sequence[str]) -> tuple[bytes, bytes]:
+def _answer(process: subprocess.Popen[bytes], lines: Sequence[str]) -> tuple[bytes, bytes]:
     """The first line and the rest of what it writes, or the beginning of too much."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         with suppress(OSError), process.stdin as sent:  # it may have ended
-            sent.write("\n".join(asked).encode())
+            sent.write("\n".join(lines).encode())
         with process.stdout as out:
             head = out.readline(MOST_HEAD)
             body = out.read(MOST_RESULT + 1)
@@ -255,21 +255,21 @@ def _ended(returned: int, late: bool) -> RequestError:
 def _body_of(head: bytes, body: bytes) -> bytes:
     """The result. Raises InvalidText as its reader did."""
     try:
-        told = json.loads(head)
+        answer = json.loads(head)
     except (ValueError, RecursionError):
-        told = {}
-    if not isinstance(told, dict):
-        told = {}
-    if told == {"done": True} and len(body) <= MOST_RESULT:
+        answer = {}
+    if not isinstance(answer, dict):
+        answer = {}
+    if answer == {"done": True} and len(body) <= MOST_RESULT:
         return body
-    if told.get("failed") == "memory":
+    if answer.get("failed") == "memory":
         raise InvalidText(TOO_MUCH)
-    if told.get("failed") == "files":
-        raise OSError(told["errno"], "a file could not be written")
-    fault = told.get("fault")
+    if answer.get("failed") == "files":
+        raise OSError(answer["errno"], "a file could not be written")
+    fault = answer.get("fault")
     if isinstance(fault, str) and _FAULT.fullmatch(fault):
         log.warning("A file could not be read: %s", fault)
-    raise InvalidText(_refusal(told.get("refused"), told.get("values")))
+    raise InvalidText(_refusal(answer.get("refused"), answer.get("values")))
 
 
 def _refusal(key: object, values: object) -> Message:

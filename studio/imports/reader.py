@@ -61,8 +61,8 @@ def _of_book(blocks: Blocks, book: Book, cover: bytes, options: SpeechOptions) -
         LeftOut(kind=passage.left_out, text=passage.text, after=after)
         for passage, after in rest[:MAX_LINES]
     ]
-    told = base64.b64encode(cover).decode()
-    return Imported(script=script, book=book, left_out=tuple(parts), cover=told)
+    picture = base64.b64encode(cover).decode()
+    return Imported(script=script, book=book, left_out=tuple(parts), cover=picture)
 
 
 def decode(data: bytes) -> str:

@@ -25,14 +25,14 @@ MOST_HANDLES = 64
 
 
 def main() -> None:
-    asked = sys.stdin.buffer
-    limits = json.loads(asked.readline())
+    source = sys.stdin.buffer
+    limits = json.loads(source.readline())
     _bound(limits)
     sys.path.insert(0, str(Path(__file__).parents[2]))
     sys.path += limits.get("path", [])  # where the server has its libraries, last
     head: dict[str, Any] = {"done": True}
     try:
-        body = _done(json.loads(asked.read()))
+        body = _done(json.loads(source.read()))
     except MemoryError:
         head, body = {"failed": "memory"}, b""
     except RecursionError:

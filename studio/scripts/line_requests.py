@@ -150,13 +150,13 @@ def _request(
     voice = voices[line.speaker]
     known = {*moods, *recorded_moods(voice)}
     text = without_cues(said, known)
-    told = [line.direction] if delivery.directions and line.direction else []
-    told += cues_of(said, known)
+    directions = [line.direction] if delivery.directions and line.direction else []
+    directions += cues_of(said, known)
     mooded = in_mood(voice, line.direction.strip(" ()"), 1.0, moods) if line.direction else None
     if mooded is not None:
         voice = mooded
-    elif told and follows and isinstance(voice, Preset):
-        voice = replace(voice, instruct=", ".join(told))
+    elif directions and follows and isinstance(voice, Preset):
+        voice = replace(voice, instruct=", ".join(directions))
     return SpeechRequest(
         text=text,
         voice=voice,

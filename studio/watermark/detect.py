@@ -46,5 +46,5 @@ def judge(source: str | os.PathLike[str]) -> Verdict:
     watermark = open_watermark()
     recording = load_reference_audio(source)
     score = watermark.score(recording.waveform)
-    said = MARKED if score >= SURE else UNSURE if score >= PERHAPS else CLEAR
-    return Verdict(score, said, LONGER if recording.seconds < SHORT else "")
+    verdict = MARKED if score >= SURE else UNSURE if score >= PERHAPS else CLEAR
+    return Verdict(score, verdict, LONGER if recording.seconds < SHORT else "")

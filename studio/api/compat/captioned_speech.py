@@ -42,9 +42,9 @@ async def captioned_speech(body: CaptionedBody, context: Shared, request: Reques
     return await anyio.to_thread.run_sync(_answer, body, said_text(spoken), pcm, stream.seed)
 
 
-def _answer(body: CaptionedBody, said: str, pcm: Pcm, seed: int) -> Response:
+def _answer(body: CaptionedBody, text: str, pcm: Pcm, seed: int) -> Response:
     data = render(pcm, body.output)
-    times = word_times(said, pcm) if body.return_timestamps else []
+    times = word_times(text, pcm) if body.return_timestamps else []
     fields: dict[str, Any] = {
         "audio": b64encode(data).decode(),
         "audio_format": body.response_format,

@@ -77,9 +77,9 @@ class SpokenText:
     """`told`: fields of every message about it."""
 
     def __init__(
-        self, socket: WebSocket, context: ApiContext, outlet: ElevenLabsOutlet, **told: str
+        self, socket: WebSocket, context: ApiContext, outlet: ElevenLabsOutlet, **fields: str
     ) -> None:
-        self._socket, self._context, self._outlet, self._told = socket, context, outlet, told
+        self._socket, self._context, self._outlet, self._told = socket, context, outlet, fields
         self._how: SpeechBody | None = None
         self._request: SpeechRequest | None = None
         self._open: Flowing | None = None  # the part that takes text
@@ -98,10 +98,10 @@ class SpokenText:
         the engine."""
         query = self._socket.query_params
         fields = {name: query[name] for name in QUERY if query.get(name)}
-        asked = SpeechText.model_validate({"text": "", **fields})
-        asked = asked.model_copy(update={"voice_settings": settings})
+        message = SpeechText.model_validate({"text": "", **fields})
+        message = message.model_copy(update={"voice_settings": settings})
         format = query.get("output_format", "") or DEFAULT_FORMAT
-        self._how = speech_body(voice, asked, format[:64])
+        self._how = speech_body(voice, message, format[:64])
         self._request = await self._context.request(self._how, "")
 
     async def feed(self, text: str) -> None:

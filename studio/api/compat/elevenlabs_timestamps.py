@@ -37,40 +37,40 @@ async def with_timestamps(
     request: Request,
     output_format: FormatName = DEFAULT_FORMAT,
 ) -> Response:
-    asked = speech_body(voice, body, output_format)
-    watch = context.metrics.watch("whole", asked.response_format)
-    spoken = await context.request(asked, asked.input, live=False)
+    speech = speech_body(voice, body, output_format)
+    watch = context.metrics.watch("whole", speech.response_format)
+    spoken = await context.request(speech, speech.input, live=False)
     stream = await context.submit(spoken)
     async with stream:
         try:
             pcm = await cancel_on_disconnect(request, whole(stream))
         finally:
             watch.end(stream.end)
-    fields = await anyio.to_thread.run_sync(_whole, asked, said_text(spoken), pcm)
+    fields = await anyio.to_thread.run_sync(_whole, speech, said_text(spoken), pcm)
     return JSONResponse(fields, headers={"x-seed": str(stream.seed)})
 
 
-def _whole(asked: SpeechBody, said: str, pcm: Pcm) -> dict[str, Any]:
-    return _told(render(pcm, asked.output), align(said, pcm, asked.speed).seconds())
+def _whole(speech: SpeechBody, text: str, pcm: Pcm) -> dict[str, Any]:
+    return _told(render(pcm, speech.output), align(text, pcm, speech.speed).seconds())
 
 
 @router.post("/v1/text-to-speech/{voice}/stream/with-timestamps")
 async def stream_with_timestamps(
     voice: str, body: SpeechText, context: Shared, output_format: FormatName = DEFAULT_FORMAT
 ) -> Response:
-    asked = speech_body(voice, body, output_format)
-    watch = context.metrics.watch("audio", asked.response_format)
-    spoken = await context.request(asked, asked.input)
-    return TimedLines(await context.submit(spoken), asked, said_text(spoken), watch)
+    speech = speech_body(voice, body, output_format)
+    watch = context.metrics.watch("audio", speech.response_format)
+    spoken = await context.request(speech, speech.input)
+    return TimedLines(await context.submit(spoken), speech, said_text(spoken), watch)
 
 
 class TimedLines(Answer):
     """Lines of JSON: audio as it is made, and last the times of all characters."""
 
-    def __init__(self, stream: SpeechStream, asked: SpeechBody, said: str, watch: Watch) -> None:
-        super().__init__(stream, Delivery("audio", asked.output), watch)
-        self._said, self._speed = said, asked.speed
-        self._kept = KeptRender(asked.output)
+    def __init__(self, stream: SpeechStream, speech: SpeechBody, text: str, watch: Watch) -> None:
+        super().__init__(stream, Delivery("audio", speech.output), watch)
+        self._said, self._speed = text, speech.speed
+        self._kept = KeptRender(speech.output)
 
     def _render(self) -> Render:
         return self._kept
@@ -79,8 +79,8 @@ class TimedLines(Answer):
         return Lines()
 
     async def _last(self, wrapping: Wrapping) -> bytes:
-        asked = (self._said, self._kept.heard(), self._speed)
-        times = await anyio.to_thread.run_sync(align, *asked)
+        spoken = (self._said, self._kept.heard(), self._speed)
+        times = await anyio.to_thread.run_sync(align, *spoken)
         return _line(_told(b"", times.seconds()))
 
 

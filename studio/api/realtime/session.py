@@ -305,8 +305,8 @@ def _configuration(session: Session) -> Configuration:
     output: AudioOutput = session.audio.output
     media_type = output.format.type if output.format else "audio/pcm"
     format, rate = FORMATS[media_type]
-    asked = output.format.rate if output.format else None
-    if asked not in (None, rate):
+    wanted = output.format.rate if output.format else None
+    if wanted not in (None, rate):
         problem = f"{media_type} has {rate} samples a second here."
         raise ApiError(400, problem, "invalid_value", "session.audio.output.format")
     limit = session.max_output_tokens

@@ -234,15 +234,15 @@ class Page:
             return
         text = "".join(self._link)
         self._link = None
-        said = text.strip()
-        if self._target and _NOTE_NUMBER.fullmatch(said):
-            raised = self._raised or not said.isdigit() or self._last.strip()
+        label = text.strip()
+        if self._target and _NOTE_NUMBER.fullmatch(label):
+            raised = self._raised or not label.isdigit() or self._last.strip()
             self._leads |= not self._begun
             if raised or self._kind == "notes":
                 self._name_note(self._target if self._begun else "")
                 return
-        self._links += bool(said)
-        self._linked += len(said)
+        self._links += bool(label)
+        self._linked += len(label)
         self._write(text)
 
     def _table(self, name: str, own: Mapping[str, str]) -> None:

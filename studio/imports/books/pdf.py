@@ -203,10 +203,10 @@ def _found(lines: list[str], at: int, title: str) -> tuple[int, int] | None:
 
 def _says(lines: list[str], title: str) -> bool:
     """Whether the lines are the title, maybe behind its number."""
-    said, own = _letters("".join(lines)), _letters(title)
-    if not said or not own or len(said) > len(own) + _LONGEST_NUMBER:
+    shown, own = _letters("".join(lines)), _letters(title)
+    if not shown or not own or len(shown) > len(own) + _LONGEST_NUMBER:
         return False
-    return said == own or (said.endswith(own) and bool(_NUMBERING.match(lines[0])))
+    return shown == own or (shown.endswith(own) and bool(_NUMBERING.match(lines[0])))
 
 
 class _Paragraph:

@@ -57,8 +57,8 @@ class TableRows:
         plain = all(len(cell) == 1 for cell in cells)
         plain &= not any(block.heading or block.entry for block in blocks)
         if row.speaks and len(cells) > 1:
-            said = " ".join(block.text for block in blocks[len(cells[0]) :])
-            blocks = [replace(blocks[0], text=f"{blocks[0].text}: {said}")]
+            spoken = " ".join(block.text for block in blocks[len(cells[0]) :])
+            blocks = [replace(blocks[0], text=f"{blocks[0].text}: {spoken}")]
         elif plain and len(cells) > 1:
             text = ", ".join(" ".join(block.text.split()) for block in blocks)
             blocks = [replace(blocks[0], text=text if _ROW_END.search(text) else f"{text}.")]

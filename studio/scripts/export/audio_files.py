@@ -63,10 +63,10 @@ class AudioFormat:
     @property
     def bits(self) -> int:
         """Bits a second, at most what the format can have at this sample rate."""
-        asked = self.bitrate or DEFAULT_BITRATES.get(self.kind, 0)
+        wanted = self.bitrate or DEFAULT_BITRATES.get(self.kind, 0)
         low = self.rate < 32_000
-        most = {"mp3": 160 if low else 320, "m4b": 6 * self.rate // 1000}.get(self.kind, asked)
-        return 1000 * min(asked, most)
+        most = {"mp3": 160 if low else 320, "m4b": 6 * self.rate // 1000}.get(self.kind, wanted)
+        return 1000 * min(wanted, most)
 
 
 @dataclass(frozen=True)

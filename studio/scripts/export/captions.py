@@ -97,8 +97,8 @@ def _ends(texts: Sequence[str], span: Span, sounds: LineAudio | None) -> list[in
     if heard and sounds and (times := part_times(texts, sounds.read(span.key))):
         starts = [span.start + round(start * SAMPLE_RATE) for start, _ in times[1:]]
         return [*starts, span.end]
-    said = list(accumulate(map(spoken_size, texts)))
-    return [span.start + span.samples * each // (said[-1] or 1) for each in said]
+    sizes = list(accumulate(map(spoken_size, texts)))
+    return [span.start + span.samples * each // (sizes[-1] or 1) for each in sizes]
 
 
 def _fitting(text: str, speaker: str) -> list[str]:

@@ -34,17 +34,17 @@ def cue_of(tag: str, moods: Collection[str] = ()) -> str:
     the engine itself knows as moods, and that are no cues therefore."""
     if not tag.startswith("[") or pause_of(tag) is not None:
         return ""
-    said = tag[1:-1].strip()
-    if moods and mood_named(said, moods):
+    inside = tag[1:-1].strip()
+    if moods and mood_named(inside, moods):
         return ""
-    if _CHINESE.fullmatch(said):
-        return said
-    words = said.split()
+    if _CHINESE.fullmatch(inside):
+        return inside
+    words = inside.split()
     if not 1 <= len(words) <= _WORDS or not all(word.isalpha() for word in words):
         return ""
-    single = len(words) == 1 and re.fullmatch(r"[a-z]{3,}ly", said, re.IGNORECASE)
-    told = any(_CUE.fullmatch(word) for word in words if word.lower() not in _LEADING)
-    return said if told or single else ""
+    single = len(words) == 1 and re.fullmatch(r"[a-z]{3,}ly", inside, re.IGNORECASE)
+    known = any(_CUE.fullmatch(word) for word in words if word.lower() not in _LEADING)
+    return inside if known or single else ""
 
 
 def cues_of(text: str, moods: Collection[str] = ()) -> tuple[str, ...]:

@@ -59,12 +59,12 @@ class Speller:
     def _say(self, text: str, elsewhere: Callable[[str], str]) -> str:
         if self._pattern is None:
             return elsewhere(text)
-        said: list[str] = []
+        spoken: list[str] = []
         start = 0
         for match in self._pattern.finditer(text):
-            said += [elsewhere(text[start : match.start()]), self._replacement(match[0])]
+            spoken += [elsewhere(text[start : match.start()]), self._replacement(match[0])]
             start = match.end()
-        return "".join([*said, elsewhere(text[start:])])
+        return "".join([*spoken, elsewhere(text[start:])])
 
     def _replacement(self, word: str) -> str:
         if word in self._spoken:

@@ -111,20 +111,20 @@ def _heads_a_block(lines: list[str], place: int) -> bool:
 
 def _turns(name: str, lines: list[str]) -> Iterator[str]:
     """One speaker's text, with a turn for each direction."""
-    direction, said = "", list[str]()
+    direction, spoken = "", list[str]()
     for line in lines:
         aside = _ASIDE.fullmatch(line)
-        if aside and said:
-            yield _turn(name, direction, said)
-            said = []
+        if aside and spoken:
+            yield _turn(name, direction, spoken)
+            spoken = []
         if aside:
             direction = aside[1].strip()
         else:
-            said.append(line.strip())
-    if said:
-        yield _turn(name, direction, said)
+            spoken.append(line.strip())
+    if spoken:
+        yield _turn(name, direction, spoken)
 
 
 def _turn(name: str, direction: str, lines: list[str]) -> str:
-    said = " ".join(lines)
-    return f"{name} ({direction}): {said}" if direction else f"{name}: {said}"
+    text = " ".join(lines)
+    return f"{name} ({direction}): {text}" if direction else f"{name}: {text}"

@@ -66,13 +66,13 @@ class PageAssets:
         if scope["path"] == "/":
             return await self._app(scope, receive, _Announced(send, self._links).send)
         folder, _, name = scope["path"].rpartition("/")
-        asked = Headers(scope=scope)
-        packed = "gzip" in asked.get("accept-encoding", "")
+        headers = Headers(scope=scope)
+        packed = "gzip" in headers.get("accept-encoding", "")
         if not packed or f"{folder}/" != ROUTE or name not in self._files:
             return await self._app(scope, receive, send)
         if name not in self._kept:
             self._kept[name] = await asyncio.to_thread(_packed, self._files[name])
-        known = asked.get("if-none-match", "")
+        known = headers.get("if-none-match", "")
         return await _answer(send, name, self._kept[name], known)
 
 

@@ -42,11 +42,13 @@ class _Check(NamedTuple):
 
 def level_meter() -> str:
     """The level of the microphone, which static/level_meter.js shows while there is a recording."""
-    told = "".join(f'<span data-for="{name}">{both(text)}</span>' for name, text in LEVELS.items())
+    advice = "".join(
+        f'<span data-for="{name}">{both(text)}</span>' for name, text in LEVELS.items()
+    )
     return (
         f'<div class="timbre-level" hidden><i role="meter" aria-label="{escape(LEVEL)}"'
         ' aria-valuemin="-60" aria-valuemax="0" aria-valuenow="-60"></i>'
-        f'<p role="status">{told}</p></div>'
+        f'<p role="status">{advice}</p></div>'
     )
 
 

@@ -137,9 +137,9 @@ def _vector(studio: Studio, path: str, model: str) -> Vector:
 
 
 def _row(name: str, alike: float, far: bool) -> str:
-    mark, told = ("⚠️", APART) if far else ("✓", FITS)
+    mark, verdict = ("⚠️", APART) if far else ("✓", FITS)
     meter = f'<i aria-hidden="true" style="--share: {min(1.0, max(0.05, alike)):.2f}"></i>'
     return (
         f'<div class="{"bad" if far else "good"}"><dt>{mark} {alike:.0%}</dt>'
-        f"<dd>{meter}<span>{escape(name)}</span><p>{both(told)}</p></dd></div>"
+        f"<dd>{meter}<span>{escape(name)}</span><p>{both(verdict)}</p></dd></div>"
     )

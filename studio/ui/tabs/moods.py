@@ -149,9 +149,9 @@ class MoodsTab:
                 raise InvalidVoice("Give the mood a name first.")
             find = self._studio.choices().read
             pairs = list(zip(befores, afters, strict=True))
-            library, told = self._studio.library, _words(words)
+            library, taught = self._studio.library, _words(words)
             engine = self._studio.engine
-            mood = learn(engine, library, name.strip(), pairs, find, told, agreed)
+            mood = learn(engine, library, name.strip(), pairs, find, taught, agreed)
         except TimbreError as error:
             return warning(error)
         return f"**{mood.name}** {word('is learned.')} {_learned(mood)}"
@@ -291,12 +291,12 @@ def _card(column: gr.Column) -> tuple[Card, gr.Button, gr.Button]:
             max_lines=1,
         )
     note = gr.Textbox("", label=word("Note"), max_lines=4)
-    told = gr.Markdown()
+    status = gr.Markdown()
     with gr.Row():
         change = gr.Button(word("Save changes"), variant="primary", min_width=120)
         file = gr.DownloadButton(str(word("Export")), min_width=120)
         delete = gr.Button(word("Delete"), variant="stop", min_width=120)
-    return Card(column, name, words, note, told, file), change, delete
+    return Card(column, name, words, note, status, file), change, delete
 
 
 def _trial() -> tuple[gr.Dropdown, gr.Slider, gr.Textbox, gr.Button]:

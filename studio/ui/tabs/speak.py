@@ -135,10 +135,10 @@ def _text() -> tuple[gr.Textbox, gr.HTML]:
 
 def _about(speaking: SpeakHandlers, voice: str) -> About:
     with gr.Row(elem_classes="timbre-about"):
-        told = gr.HTML(speaking.told(voice), elem_id="speak-about", elem_classes="timbre-voice")
+        about = gr.HTML(speaking.told(voice), elem_id="speak-about", elem_classes="timbre-voice")
         star = gr.Button(word("Star"), size="sm", scale=0, min_width=72)
         listen = gr.Button(word("Listen"), size="sm", scale=0, min_width=72)
-    return About(told, star, listen)
+    return About(about, star, listen)
 
 
 def _seed() -> tuple[gr.Textbox, gr.Button, gr.Checkbox]:

@@ -211,10 +211,10 @@ class SpeakHandlers:
             return ""
         most = self._studio.engine.settings.max_text
         seconds = rounded(speaking_seconds(text))
-        told = both(LETTERS, count=f"{len(text):,}", most=f"{most:,}", seconds=seconds)
+        counted = both(LETTERS, count=f"{len(text):,}", most=f"{most:,}", seconds=seconds)
         if foreign(text, self._studio.choices().languages()):
-            told = f"{told}<br>⚠️ {both(FOREIGN)}"
-        return told if len(text) <= most else f"<b>{told}. {both(TOO_MANY)}</b>"
+            counted = f"{counted}<br>⚠️ {both(FOREIGN)}"
+        return counted if len(text) <= most else f"<b>{counted}. {both(TOO_MANY)}</b>"
 
     def lock(self, locked: bool, seed: str, owner: str) -> str:
         """The locked seed: the field's value or the last take's; empty when unlocked."""
@@ -241,8 +241,8 @@ class SpeakHandlers:
             gr.Warning(tell(Message(UNKNOWN, tags=", ".join(unknown))))
         cues = form.dropped(self._studio.choices())
         if cues:
-            told = ", ".join(f"[{cue}]" for cue in cues)
-            gr.Warning(tell(Message(LEFT_OUT, cues=told)))
+            listed = ", ".join(f"[{cue}]" for cue in cues)
+            gr.Warning(tell(Message(LEFT_OUT, cues=listed)))
         async for payload in self._play(asking, owner):
             yield payload
 
@@ -281,13 +281,13 @@ class SpeakHandlers:
         """Load a take's settings into the fields and lock its seed; other buttons do nothing."""
         if detail(event).get("do") != FILL[0]:
             return (gr.skip(),) * (FIELDS + len(ADVANCED) + EXTRA)
-        asked = asked_for(self._studio.takes.get(str(detail(event).get("take"))))
-        numbers = {**asked.sampling.model_dump(), "longest": asked.longest}
+        kept = asked_for(self._studio.takes.get(str(detail(event).get("take"))))
+        numbers = {**kept.sampling.model_dump(), "longest": kept.longest}
         advanced = [_written(numbers[own.name]) for own in ADVANCED]
-        spoken = (asked.text, asked.voice, asked.language, asked.instruct, str(asked.seed))
-        mood = asked.mood if self._studio.choices().moods.find(asked.mood) else ""
-        model = models_now(self.models(asked.voice), asked.model)
-        rest = (asked.speed, asked.spellings, gr.skip(), mood, asked.strength, model)
+        spoken = (kept.text, kept.voice, kept.language, kept.instruct, str(kept.seed))
+        mood = kept.mood if self._studio.choices().moods.find(kept.mood) else ""
+        model = models_now(self.models(kept.voice), kept.model)
+        rest = (kept.speed, kept.spellings, gr.skip(), mood, kept.strength, model)
         return *spoken, *advanced, *rest, True
 
     def last(self, owner: str) -> str:

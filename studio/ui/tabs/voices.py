@@ -393,9 +393,9 @@ def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions, owner: gr.
     wanted = [found.words, found.which, picked, found.favourites]
     details = [card.name, card.tags, card.colour, card.note]
     # change: Gradio's `input` is a key pressed, so what was pasted or deleted would find nothing
-    asked = [found.words.change, found.which.input, found.favourites.change]
+    search = [found.words.change, found.which.input, found.favourites.change]
     changes = gr.State(0)  # of the library
-    on_show(tab.search, listing, wanted, [*asked, changes.change])
+    on_show(tab.search, listing, wanted, [*search, changes.change])
     found.cards.act(tab.act, found.favourites, [picked, found.favourites], **QUIET)
     picked.change(tab.show, picked, list(card), **QUIET)
     changed = actions.change.click(tab.change, [picked, *details], status, **QUIET)

@@ -29,16 +29,16 @@ def book_items(book: Book, has_cover: bool, parts: Sequence[LeftOut]) -> list[It
     """Empty for a script that is no book."""
     about = [escape(each) for each in (book.author, book.language) if each]
     about += [both("with cover")] if has_cover else []
-    told = f"<p>{' · '.join(about)}</p>" if about else ""
-    if not told and not parts:
+    line = f"<p>{' · '.join(about)}</p>" if about else ""
+    if not line and not parts:
         return []
     if not parts:
-        return [("book", f'<section class="book">{told}</section>')]
+        return [("book", f'<section class="book">{line}</section>')]
     rows = "".join(_row(kind, [part for part in parts if part.kind == kind]) for kind in KINDS)
     head = f"<summary>{both('Left out of this book')} ({len(parts):,})</summary>"
     hide = f'<button type="button" data-act="forget-parts">{both("Forget this list")}</button>'
-    told += f"<details>{head}{rows}{hide}</details>"
-    return [("book", f'<section class="book">{told}</section>')]
+    line += f"<details>{head}{rows}{hide}</details>"
+    return [("book", f'<section class="book">{line}</section>')]
 
 
 def places_of(parts: Sequence[LeftOut], wanted: str) -> list[int]:

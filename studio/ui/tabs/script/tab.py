@@ -195,9 +195,9 @@ def _speech_area(studio: Studio) -> SpeechArea:
 def _words(store: ScriptStore) -> Callable[[dict[str, Any]], Any]:
     """When the words of a line are heard; asked by the page for the line that plays."""
 
-    async def words(asked: dict[str, Any]) -> list[tuple[int, int, int, int]]:
-        number = str(asked.get("number"))
-        return await asyncio.to_thread(words_shown, store, number, asked.get("line"))
+    async def words(event: dict[str, Any]) -> list[tuple[int, int, int, int]]:
+        number = str(event.get("number"))
+        return await asyncio.to_thread(words_shown, store, number, event.get("line"))
 
     return words
 
