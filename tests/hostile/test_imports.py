@@ -132,7 +132,7 @@ def test_many_imports_of_an_address_hold_nobody_else_up(target: ImportTarget) ->
         path = target.uploaded(many, "slow.pdf", endless_pdf())
         asked = [target.join(many, "slow.pdf", path) for _ in range(JOINS)]
         assert target.send("own.md", b"Hello there.") == "imported"
+        assert target.is_reading()  # the first of the many
         event = other.post("/gradio_api/call/voices", json={"data": []}).json()["event_id"]
         assert "event: complete" in other.get(f"/gradio_api/call/voices/{event}").text
-        assert target.is_reading()  # the first of the many
         assert target.answer(many, asked[-1]) == BUSY_ADDRESS
