@@ -64,6 +64,7 @@ class WsSession:
         self._configured = True  # false after a refused session.config
         self._open: Turn | None = None  # the turn that takes text
         self._cancelled = False  # the open text was cancelled, so its input.done is ignored
+        self._refused = False  # some of the text was, so the rest of it is not spoken
         self._count = 0
         patience = context.settings.idle_timeout
         self._inbox = WsInbox(socket, self._outlet, patience, self._speaking, self._outlet.error)
@@ -112,21 +113,32 @@ class WsSession:
                 self._context.charge(self._socket)  # it is decoded, whatever follows
             self._request = await self._context.request(message, "")
             self._how, self._configured = message, True
+            self._refused = self._refused and self._open is not None
         elif isinstance(message, InputText):
-            await self._feed(message.text)
+            await self._take_text(message.text)
         elif isinstance(message, InputDone):
             await self._finish_text()
         elif isinstance(message, InputCancel):
             self._sender.cancel()
             self._outlet.played = 0.0
             self._cancelled, self._open = self._open is not None, None
+            self._refused = False
+
+    async def _take_text(self, text: str) -> None:
+        """After a piece that is refused the others have lost their meaning."""
+        if not self._configured and not self._open:
+            problem = "The last session.config was refused. Send a valid one before more text."
+            raise ApiError(409, problem, "not_configured")
+        if self._refused:
+            problem = "Text before this was refused. Send input.done, then the whole of it again."
+            raise ApiError(409, problem, "text_refused")
+        self._refused = True
+        await self._feed(text)
+        self._refused = False
 
     async def _feed(self, text: str) -> None:
         if self._open:  # one that has ended early drops the rest of its text
             return await self._open.utterance.feed(text)
-        if not self._configured:
-            problem = "The last session.config was refused. Send a valid one before more text."
-            raise ApiError(409, problem, "not_configured")
         if self._request is None:
             self._request = await self._context.request(self._how, "")
         return await self._begin(self._request, text) if text.strip() else None
@@ -155,8 +167,8 @@ class WsSession:
                 "session.done",
                 utterance_index=self._count,
                 total_sentences=0,
-                finish_reason="finished",
+                finish_reason="error" if self._refused else "finished",
                 sentences=[],
             )
             self._count += 1
-        self._cancelled, self._open = False, None
+        self._cancelled, self._open, self._refused = False, None, False

@@ -35,6 +35,43 @@ def test_too_many_utterances_are_refused_one_by_one(slow: Engine, library: Libra
         assert told[-1]["error"]["code"] == "too_many_utterances"
 
 
+def test_what_follows_a_refused_text_is_not_spoken_without_it(
+    slow: Engine, library: Library
+) -> None:
+    """A model's words come while others end: "Please do" was refused, "not open the door" is not
+    what was meant."""
+    client = TestClient(create_api(slow, library, ApiSettings(utterances=1)))
+    first, rest = words("Please do "), words("not open the door.")
+    with client.websocket_connect(PATH) as socket:
+        say(socket, {"type": "input.text", "text": "Wait."}, DONE, *first[:1])
+        told, _ = hear(socket, until="error")
+        assert told[-1]["error"]["code"] == "too_many_utterances"
+        hear(socket)  # there is room
+        say(socket, *rest[:1])
+        told, audio = hear(socket, until="error")
+        assert (told[-1]["error"]["code"], audio) == ("text_refused", b"")
+        say(socket, DONE)
+        told, audio = hear(socket)
+        assert (told[-1]["finish_reason"], audio) == ("error", b"")
+        say(socket, *first, *rest, DONE)
+        told, audio = hear(socket)
+        assert (told[-1]["finish_reason"], len(told)) == ("finished", 3)
+        assert told[-1]["sentences"][0]["text"] == "Please do not open the door."
+
+
+def test_no_word_is_missing_in_the_middle(library: Library) -> None:
+    with FakeEngine(settings=EngineSettings(max_text=40)) as engine:
+        client = TestClient(create_api(engine, library))
+        with client.websocket_connect(PATH) as socket:
+            pieces = ("You should press the red button, ", "absolutely never ", "now. ")
+            say(socket, *[{"type": "input.text", "text": piece} for piece in pieces])
+            codes = [hear(socket, until="error")[0][-1]["error"]["code"] for _ in range(2)]
+            say(socket, DONE)
+            told, _ = hear(socket)
+    assert codes == ["invalid_text", "text_refused"]
+    assert "now" not in told[-1]["sentences"][0]["text"]
+
+
 def test_what_is_cancelled_takes_nobodys_turn(library: Library) -> None:
     settings = EngineSettings(max_num_seqs=4, max_wait=600)  # a busy machine refuses nobody either
     with FakeEngine(settings=settings, costs=Costs(step=0.01)) as engine:
