@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from studio.settings import StudioSettings
 
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
+LARGEST_SEED = 2**63 - 1
 
 Models = Annotated[
     list[str] | None, typer.Option("--model", "-m", help="A folder or a hub id. May be repeated.")
@@ -215,7 +216,8 @@ def say(
     mood: Annotated[str, typer.Option(help="A mood and its strength: brighter:0.5")] = "",
     language: Annotated[str, typer.Option("--language", "-l")] = "auto",
     seed: Annotated[
-        int | None, typer.Option(min=0, help="The same seed gives the same audio.")
+        int | None,
+        typer.Option(min=0, max=LARGEST_SEED, help="The same seed gives the same audio."),
     ] = None,
     greedy: Annotated[
         bool, typer.Option("--greedy", help="Always take the most likely code.")
@@ -259,6 +261,7 @@ def say(
             server=server,
             key=key,
         )
+        _refuse_lone(key, settings)
         if settings.server:
             _refuse_local(model=model, device=device, dtype=dtype, weights=weights, profile=profile)
         text = _text(text, text_option)
@@ -344,6 +347,7 @@ def voices(model: Models = None, data: Data = None, server: Server = None, key: 
     """List the voices."""
     with plainly():
         settings = read_settings(model=model, data=data, server=server, key=key)
+        _refuse_lone(key, settings)
         for line in _voices(settings):
             console.result(line)
 
@@ -402,7 +406,14 @@ def bench(
 ) -> None:
     """Measure this machine: first audio, speed, streams, memory. Takes a minute or two."""
     with plainly():
-        from studio.cli.machine_card import ADVICE, main_lines, not_measured, run, save
+        from studio.cli.machine_card import (
+            ADVICE,
+            check_place,
+            main_lines,
+            not_measured,
+            run,
+            save,
+        )
         from studio.cli.own_process import process_ahead
         from studio.cli.reference import asked, compared
         from studio.voices.voice_catalog import Choices
@@ -411,6 +422,8 @@ def bench(
         settings = read_settings(
             model=model, device=device, dtype=dtype, weights=weights, profile=profile, data=data
         )
+        if out:
+            check_place(out)
         with process_ahead(settings) as booted:
             context = _context(settings)
             heard = context.transcribe()
@@ -589,6 +602,13 @@ def _refuse_local(**options: object) -> None:
         raise InvalidSetting(
             f"{' and '.join(given)} cannot go with --server: the server has its own. Leave one out."
         )
+
+
+def _refuse_lone(key: str | None, settings: StudioSettings) -> None:
+    from engine import InvalidSetting
+
+    if key and not settings.server:
+        raise InvalidSetting("--key is for a server. Name it with --server.")
 
 
 def _server(settings: StudioSettings) -> RemoteServer:

@@ -5,6 +5,7 @@ The only module on the host side that imports torch.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from engine.checkpoints.hub import resolve
 from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting, OtherCodec, TimbreError
+from engine.machine import may_have_gpu
 from engine.messages import Message
 from engine.remote.boot import BootedProcess
 from engine.remote.process import process_engine
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
 MINI = Path(__file__).parents[1] / "presets" / "mini"  # Timbre Mini, the embedded model
 WEIGHTS = ("auto", "full", "8bit", "4bit")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
+DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu)(:[0-9]{1,3})?")
+NO_CUDA = (
+    "This machine has no '{device}'; torch sees {there} CUDA devices. Try --device cpu, "
+    "or look at the driver and at whether torch was installed with CUDA."
+)
 
 
 def open_engine(
@@ -58,15 +65,11 @@ def open_engine(
     """
     if not models:
         raise CheckpointError("There is no model. Name a folder or a hub id.")
+    check_choices(device, dtype, profile, weights)
     from engine.worker.device import pick_device
     from engine.worker.worker import TorchWorker, WorkerSettings
 
-    try:
-        place = pick_device(None if device == "auto" else device)
-    except RuntimeError as error:
-        raise InvalidSetting(
-            "No device is called '{device}'. Try auto, cpu, cuda, mps or xpu.", device=device
-        ) from error
+    place = pick_device(None if device == "auto" else device)
     _check_present(place)
     folders = _named([resolve(str(model)) for model in models])
     check_one_codec(folders)
@@ -74,7 +77,7 @@ def open_engine(
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(
         settings.max_num_seqs, settings.max_seq_len, str(place), _dtype(dtype),
-        weights=_weights(weights), cache=None if cache is None else Path(cache),
+        weights=weights, cache=None if cache is None else Path(cache),
         compiles_beside=beside, fast=True,
     )  # fmt: skip
     make: Callable[[Any], Any] = partial(TorchWorker, settings=held)  # of local checkpoints
@@ -98,6 +101,7 @@ def open_process(
     """The engine of `open_engine` in a process of its own, so that this one needs no torch, unless
     a model is added or replaced. `booted`: a process that was started for it already.
     """
+    check_choices(device, dtype, profile, weights)
     # what the first request needs here is imported while that process loads
     from engine.requests import input_processor  # noqa: F401
 
@@ -105,6 +109,28 @@ def open_process(
     how: dict[str, Any] = {"device": device, "dtype": dtype, "profile": profile, "weights": weights}
     how |= {"cache": cache, "beside": beside, **changes}
     return process_engine(partial(_open_here, named, how), booted=booted)
+
+
+def check_choices(device: str, dtype: str, profile: str | None, weights: str) -> None:
+    """Raises InvalidSetting for names that nothing has, and for a GPU where there is no driver:
+    before torch is imported."""
+    if not DEVICE.fullmatch(device):
+        raise InvalidSetting(
+            "No device is called '{device}'. Try auto, cpu, cuda, mps or xpu.", device=device
+        )
+    if device.startswith("cuda") and not may_have_gpu():
+        raise InvalidSetting(NO_CUDA, device=device, there=0)
+    if dtype not in DTYPES:
+        raise InvalidSetting(
+            "No dtype is called '{name}'. Choose from {there}.", name=dtype, there=", ".join(DTYPES)
+        )
+    if weights not in WEIGHTS:
+        raise InvalidSetting(
+            "No weights are called '{name}'. Choose from {there}.",
+            name=weights,
+            there=", ".join(WEIGHTS),
+        )
+    load_profile(profile)
 
 
 def _open_here(
@@ -164,12 +190,7 @@ def _check_present(device: torch.device) -> None:
             device=str(device),
         )
     if device.type == "cuda" and (device.index or 0) >= (there := torch.cuda.device_count()):
-        raise InvalidSetting(
-            "This machine has no '{device}'; torch sees {there} CUDA devices. Try --device cpu, "
-            "or look at the driver and at whether torch was installed with CUDA.",
-            device=str(device),
-            there=there,
-        )
+        raise InvalidSetting(NO_CUDA, device=str(device), there=there)
 
 
 def _load_first(engine: Engine) -> None:
@@ -235,24 +256,10 @@ def _checkpoints(
     }
 
 
-def _weights(name: str) -> str:
-    if name not in WEIGHTS:
-        raise InvalidSetting(
-            "No weights are called '{name}'. Choose from {there}.",
-            name=name,
-            there=", ".join(WEIGHTS),
-        )
-    return name
-
-
 def _dtype(name: str) -> torch.dtype | None:
     """None: the device's default."""
     import torch
 
-    if name not in DTYPES:
-        raise InvalidSetting(
-            "No dtype is called '{name}'. Choose from {there}.", name=name, there=", ".join(DTYPES)
-        )
     return None if name == "auto" else getattr(torch, name)
 
 

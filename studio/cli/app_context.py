@@ -53,6 +53,7 @@ class AppContext:
     def pack(self) -> None:
         """Write the cache that later starts on a CPU use, for each model."""
         settings, begun = self.settings, perf_counter()
+        self.capabilities()  # refuses what is no model, before torch is imported
         folder = settings.cache or settings.data / "cache"
         for model in self.models():
             self.tell.line(f"Packing {model} …")

@@ -25,7 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from engine import SAMPLE_RATE, Pcm, SpeechEngine, SpeechRequest, Voice, write_atomic
+from engine import (
+    SAMPLE_RATE,
+    InvalidSetting,
+    Pcm,
+    SpeechEngine,
+    SpeechRequest,
+    Voice,
+    write_atomic,
+)
 from studio import VERSION
 from studio.cli.console import Reporter
 from studio.voices.transcription import Transcribe
@@ -254,6 +262,14 @@ def _cell(value: object) -> str:
 
 def as_json(card: Mapping[str, Any]) -> str:
     return json.dumps(card, ensure_ascii=False)
+
+
+def check_place(path: Path) -> None:
+    """Before minutes are spent. Raises InvalidSetting."""
+    if path.is_dir():
+        raise InvalidSetting("{path} is a folder. Name a file in it.", path=path)
+    if not path.absolute().parent.is_dir():
+        raise InvalidSetting("There is no folder {parent}. Make it first.", parent=path.parent)
 
 
 def save(path: Path, card: Mapping[str, Any]) -> None:

@@ -53,6 +53,10 @@ def check_options(options: SayOptions) -> None:
         )
     if options.transcript and not options.reference:
         raise InvalidSetting("--transcript tells what is said in a --reference. Add one.")
+    if options.consent and not options.reference:
+        raise InvalidSetting("--consent is for a --reference. Add one, or leave it out.")
+    if options.spherical and not options.blend:
+        raise InvalidSetting("--spherical is a way to blend voices. Add --blend.")
     if options.instruct.strip() and (options.reference or options.blend):
         raise InvalidSetting(NO_INSTRUCTION)
     if options.mood:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from engine import CheckpointError, InvalidSetting, TimbreError, add_model, open_engine
+import engine.open as open_module
+from engine import (
+    CheckpointError,
+    InvalidSetting,
+    TimbreError,
+    add_model,
+    open_engine,
+    open_process,
+)
 from engine.open import _named, _settings, check_one_codec, model_name
 from engine.testing import FakeEngine
 from tests.conftest import golden_folders
@@ -102,3 +111,28 @@ def test_apples_gpu_is_small_and_only_where_there_is_one(monkeypatch: pytest.Mon
     settings = _settings(None, "mps", {})
     assert settings == _settings(None, "cpu", {})
     assert settings != _settings(None, "cuda", {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"device": "nonsense"}, "No device is called 'nonsense'"),
+        ({"device": "cuda:x"}, "No device is called 'cuda:x'"),
+        ({"device": "cuda:1"}, "This machine has no 'cuda:1'"),
+        ({"dtype": "float8"}, "No dtype is called 'float8'"),
+        ({"weights": "3bit"}, "No weights are called '3bit'"),
+        ({"profile": "turbo"}, "There is no profile 'turbo'"),
+    ],
+)
+@pytest.mark.parametrize("open_", [open_engine, open_process])
+def test_what_nothing_has_is_refused_before_anything_is_loaded(
+    open_: Callable[..., object],
+    changes: dict[str, str],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(open_module, "may_have_gpu", lambda: False)
+    monkeypatch.setattr(open_module, "resolve", None)
+    monkeypatch.setattr(open_module, "process_engine", None)
+    with pytest.raises(InvalidSetting, match=says):
+        open_(["anything"], **changes)

@@ -232,6 +232,9 @@ def test_without_a_file_it_is_played_and_with_play_both(
         (["--play", "--out", "a.wav"], "--out"),
         (["--server", "http://localhost:1", "--out", "a.wav"], "--model cannot go with --server"),
         (["--server", "http://localhost:1", "--device", "cpu"], "--model and --device cannot"),
+        (["--consent", "--out", "a.wav"], "--consent is for a --reference"),
+        (["--spherical", "--out", "a.wav"], "Add --blend"),
+        (["--key", "sesame", "--out", "a.wav"], "--key is for a server"),
     ],
 )
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(

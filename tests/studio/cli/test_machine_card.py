@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import app
-from engine import EngineSettings, Preset
+from engine import EngineSettings, InvalidSetting, Preset
 from engine.testing import Costs, FakeEngine, fake_capabilities
 from studio.cli import app_context, machine_card
-from studio.cli.machine_card import Bench, measure, show, word_errors, words_of
+from studio.cli.machine_card import Bench, check_place, measure, show, word_errors, words_of
 
 
 class Silent:
@@ -90,3 +90,13 @@ def test_the_command_prints_what_it_saves(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert card["model"] == "fake"
     assert str(tmp_path) not in ran.stdout.replace(str(out), ""), "no path of anybody's"
     assert np.isfinite(card["rtf"])
+
+
+def test_a_place_that_cannot_hold_the_card_is_refused_before_anything_is_measured(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InvalidSetting, match="is a folder"):
+        check_place(tmp_path)
+    with pytest.raises(InvalidSetting, match="There is no folder"):
+        check_place(tmp_path / "absent" / "card.json")
+    check_place(tmp_path / "card.json")
