@@ -1,4 +1,4 @@
-"""Calls with the same arguments at the same time share one result."""
+"""Calls of one kind that come at the same time share one result."""
 
 from __future__ import annotations
 
