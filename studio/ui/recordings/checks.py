@@ -30,7 +30,7 @@ METER: Final = on_load("static/level_meter.js")
 
 
 class _Check(NamedTuple):
-    """`advice`: what to do where it is not good. `places`: where it is not."""
+    """`advice`: what to do where it is not good. `places`: what can be cut out."""
 
     name: str
     told: str
@@ -77,7 +77,6 @@ def _checks(recording: Recording) -> list[_Check]:
             not quality.is_noisy,
             pictures.noise(marks, recording, quality.is_noisy),
             "Too noisy: only the voice is copied. Record in a quiet room, close to the microphone.",
-            marks.pauses,
         ),
         _Check(
             "Level",
@@ -93,7 +92,6 @@ def _checks(recording: Recording) -> list[_Check]:
             not quality.is_roomy,
             pictures.room(marks, recording, quality.is_roomy),
             "Too much echo: only the voice is copied. Record among soft furniture.",
-            marks.tails,
         ),
         _Check(
             "People",

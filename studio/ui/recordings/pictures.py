@@ -68,7 +68,10 @@ def people(marks: RecordingMarks, recording: Recording, bad: bool) -> str:
 
 def told(places: Iterable[Span]) -> str:
     """The first places, in seconds: 1.2 s, 3.4–4.0 s."""
-    every = sorted(places)
+    every: list[Span] = []
+    for start, stop in sorted(places):
+        joined = bool(every) and start <= every[-1][1]
+        every[-1:] = [(every[-1][0], stop)] if joined else [*every[-1:], (start, stop)]
     words = [
         f"{start:.1f} s" if stop - start < 0.1 else f"{start:.1f}–{stop:.1f} s"
         for start, stop in every[:MOST_TOLD]
