@@ -17,6 +17,7 @@ KEYS = {
     "← → Home End": "On the player's wave: 2 s back or on, the beginning, the end",
 }
 LINE_KEYS = {
+    "F6": "To the lines of the script, and from them to its text",
     "↑ ↓": "The line before or after",
     "P, O": "Play the line, or from it on",
     "R": "Regenerate it; what plays is not stopped",

@@ -19,6 +19,7 @@ AROUND: Final = round(0.06 * SAMPLE_RATE)  # samples into the words beside a joi
 WINDOW: Final = round(0.01 * SAMPLE_RATE)  # of loudness
 FADE: Final = round(0.008 * SAMPLE_RATE)
 SMOOTH: Final = -30.0  # dB below the speech: a joint that nobody hears
+NONE: Final = -60.0  # at the line's beginning and end: no joint, but not at the cost of every word
 
 
 class Spliced(NamedTuple):
@@ -68,9 +69,9 @@ def _best(
 def _joint(old: Pcm, new: Pcm, mine: list[LineWord], theirs: list[LineWord], place: int) -> _Joint:
     """Where the sounds are joined, and how loud it is there; nothing is heard at either end."""
     if place == 0:
-        return _Joint(place, 0, 0, -np.inf)
+        return _Joint(place, 0, 0, NONE)
     if place == len(mine):
-        return _Joint(place, len(old), len(new), -np.inf)
+        return _Joint(place, len(old), len(new), NONE)
     (at, one), (there, two) = _quietest(old, mine, place), _quietest(new, theirs, place)
     return _Joint(place, at, there, max(one, two))
 

@@ -28,6 +28,7 @@ from engine import (
     SpeechRequest,
     TimbreError,
     UnknownVoice,
+    speaking_seconds,
 )
 from studio.context import Studio
 from studio.takes.event_transport import Payload, refusal
@@ -68,6 +69,8 @@ WORDS: Final = (
     "With the exact words the clone comes closer. Without them, only the voice is cloned."
 )
 WRITING: Final = "Writing down what is said …"
+READ_IT: Final = "What you were to read. Change what you said otherwise, or empty it."
+LIKELY: Final = (0.3, 1.5)  # of the time that a line takes to read slowly
 CHECK_IT: Final = "Written down from the recording. Change what is wrong."
 READ_ALOUD: Final = (
     "When the sunlight strikes raindrops in the air, they act as a prism and form a rainbow. "
@@ -282,7 +285,7 @@ def build(studio: Studio) -> None:
     with gr.Row():
         with gr.Column(min_width=320):
             gr.Markdown(word("## 1. Record, or drop a file"))
-            line, shown, audio = _recorded()
+            line, shown, audio, file = _recorded()
             gr.Markdown(word("## 2. Checked"))
             checked, done = sound_cards([cleaned(None)]), gr.HTML(elem_id="clone-report")
             samples = samples_form()
@@ -300,12 +303,17 @@ def build(studio: Studio) -> None:
     player = live_player(studio.live, elem_id="clone-player")
     use.click(lambda text: text, line, transcript, queue=False, **QUIET)
     audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
-    for changed in (audio.upload, audio.clear, audio.start_recording):
-        changed(_another, None, [transcript, agreed], queue=False, **QUIET)
+    another = [transcript, agreed]
+    for changed in (audio.clear, audio.start_recording):
+        changed(_another, None, another, queue=False, **QUIET)
+    file.upload(lambda path: (path, None, *_another()), file, [audio, file, *another], **QUIET)
     if studio.transcribe is not None:
         written = gr.State(("", ""))
         found = audio.change(tab.transcribe, audio, [written, transcript], **{**QUIET, **ONE})
         found.then(_filled, [written, audio, transcript], transcript, queue=False, **QUIET)
+    else:
+        read = [audio, line, transcript]
+        audio.stop_recording(_read_aloud, read, transcript, queue=False, **QUIET)
     filled = keep_draft("clone", [audio, transcript, controls.phrase, *form.fields])
     if filled is not None:  # clears the transcript with the recording
         filled.then(_left, [audio, transcript], transcript, queue=False, **QUIET)
@@ -355,6 +363,18 @@ def _filled(written: Written, path: str | None, transcript: str) -> Update:
     return gr.update(value=words, info=word(CHECK_IT))
 
 
+def _read_aloud(path: str | None, line: str, transcript: str) -> Update:
+    """The line that was to be read, where a recording with the microphone is about as long."""
+    if not path or transcript.strip():
+        return gr.skip()
+    try:
+        share = recording_at(path).seconds / speaking_seconds(line)
+    except InvalidAudio:  # the check shows the reason
+        return gr.skip()
+    likely = LIKELY[0] <= share <= LIKELY[1]
+    return gr.update(value=line, info=word(READ_IT)) if likely else gr.skip()
+
+
 def _another() -> tuple[str, bool]:
     """Clear transcript and consent: they belong to one recording."""
     return "", False
@@ -377,8 +397,8 @@ def _endpoint(tab: CloneTab) -> None:
     gr.on([], tab.program, sound, answer, api_name="clone", concurrency_limit=None)
 
 
-def _recorded() -> tuple[gr.Dropdown, gr.HTML, gr.Audio]:
-    """Sentences to read aloud, and the recording."""
+def _recorded() -> tuple[gr.Dropdown, gr.HTML, gr.Audio, gr.File]:
+    """Sentences to read aloud, the recording, and where a file is dropped."""
     with gr.Group(elem_classes="timbre-read"):
         line = gr.Dropdown(
             [(_beginning(text), text) for text in READ_ALOUD],
@@ -388,14 +408,20 @@ def _recorded() -> tuple[gr.Dropdown, gr.HTML, gr.Audio]:
         )
         shown = gr.HTML(_quoted(READ_ALOUD[0]), elem_classes="timbre-plain")
     audio = gr.Audio(
-        sources=["upload", "microphone"],
+        sources=["microphone"],
         type="filepath",
         label=word("Recording"),
         elem_id="clone-recording",
         buttons=["download"],
     )
     gr.HTML(level_meter(), js_on_load=METER, elem_classes="timbre-plain", padding=False)
-    return line, shown, audio
+    file = gr.File(
+        label=word("Or drop a recording here"),
+        file_types=["audio", "video"],
+        height=110,
+        elem_id="clone-file",
+    )
+    return line, shown, audio, file
 
 
 def _quoted(text: str) -> str:

@@ -58,7 +58,7 @@ def test_every_tab_speaks_through_the_replicas(
     page.locator(".timbre-take").wait_for()
 
     go("Clone")
-    file = page.locator("#clone-recording input[type=file]")
+    file = page.locator("#clone-file input[type=file]")
     file.set_input_files(str(recording(tmp_path / "mine.wav")))
     page.locator("#clone-report").get_by_text("of silence cut").wait_for()
     page.get_by_label("This is my voice").check()

@@ -84,7 +84,7 @@ def test_a_recording_of_somebody_else_is_left_out(
 ) -> None:
     page = open_page(url)
     open_tab(page, "Clone")
-    page.locator("#clone-recording input[type=file]").set_input_files(recordings[0])
+    page.locator("#clone-file input[type=file]").set_input_files(recordings[0])
     page.locator("#clone-report .timbre-checks").wait_for()
     page.get_by_text("More recordings of the same person").click()
     page.locator("#clone-more input[type=file]").set_input_files(recordings[1:])
@@ -115,7 +115,6 @@ def test_the_level_is_shown_while_something_is_recorded(open_page: OpenPage, url
     open_tab(page, "Clone")
     level = page.locator(".timbre-level")
     expect(level).to_be_hidden()
-    page.get_by_label("Record audio").first.click()
     page.locator("#clone-recording .record-button").click()
     expect(level).to_have_attribute("data-level", "good")
     for loudness, rated, advice in ((1, "loud", "Too loud"), (0.004, "quiet", "Too quiet")):

@@ -171,7 +171,7 @@ def test_stop_stops_all_nine(page, studio):
 
 def test_a_recording_is_checked_tried_and_kept_and_can_be_blended(page, studio, tmp_path: Path):
     open_tab(page, "Clone")
-    file = page.locator("#clone-recording input[type=file]")
+    file = page.locator("#clone-file input[type=file]")
     file.set_input_files(str(recording(tmp_path / "mine.wav")))
     report = page.locator("#clone-report")
     report.get_by_text("of silence cut").wait_for()
@@ -200,7 +200,7 @@ def test_consent_and_words_belong_to_one_recording(page, tmp_path: Path):
     )
     for seconds in (3.0, 4.0):
         file = recording(tmp_path / f"{seconds}.wav", seconds)
-        page.locator("#clone-recording input[type=file]").set_input_files(str(file))
+        page.locator("#clone-file input[type=file]").set_input_files(str(file))
         page.locator("#clone-report").get_by_text(f"{seconds:.0f}.").wait_for()
         page.get_by_role("button", name="Play: Cleaned reference").click()
         page.locator(".timbre-player .voice", has_text="Cleaned reference").wait_for()

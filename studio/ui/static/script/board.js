@@ -7,7 +7,7 @@ import { players } from '../player/player.js';
 import { Sound } from '../player/sound.js';
 import { addStyle } from '../style.js';
 import { LineDrag } from './line_drag.js';
-import { keepOneStop, keyOnLine } from './line_keys.js';
+import { focusLine, keepOneStop, keyOnLine } from './line_keys.js';
 import { showMood, takeMood } from './line_mood.js';
 import { cutAt, pauseOf, withPause } from './line_pause.js';
 import { elementOf, patch } from './patch.js';
@@ -252,6 +252,17 @@ class Board {
 
   // ---- from the person
 
+  // F6 goes to the lines, and from them to the text.
+  jump(event) {
+    if (event.key !== 'F6' || !this.root.checkVisibility()) return;
+    event.preventDefault();
+    const line = this.root.querySelector('article[tabindex="0"]');
+    if (line && !this.root.contains(document.activeElement)) return focusLine(line);
+    /** @type {any} */
+    const text = document.querySelector('#script-text textarea');
+    text?.focus();
+  }
+
   click(event) {
     const { target } = event;
     const button = target.closest('button');
@@ -447,6 +458,7 @@ export function mount({ element, trigger, props, server, watch }, { lines }) {
   const signal = lifeOf(root);
   document.addEventListener('input', ({ target }) => board.typed(target), { signal });
   document.addEventListener('change', ({ target }) => board.ticked(target), { signal });
+  document.addEventListener('keydown', (event) => board.jump(event), { signal });
   const back = () => document.hidden || trigger('back', {});
   document.addEventListener('visibilitychange', back, { signal });
   const named = (/** @type {any} */ { detail }) => trigger('arrive', { ...board.last(), number: detail });

@@ -16,6 +16,7 @@ import gradio as gr
 
 from engine import Message, RequestError
 from studio.context import LARGEST_UPLOAD, Studio
+from studio.scripts.books import Book
 from studio.scripts.export.audio_files import BITRATES, KINDS, RATES
 from studio.scripts.export.export_jobs import ExportState
 from studio.scripts.export.loudness import WANTED
@@ -26,6 +27,7 @@ from studio.ui.tabs.script.handlers import BARE, warned
 from studio.ui.tabs.voice_form import QUIET, Update
 
 TARGETS = (-16.0, WANTED, -23.0)  # LUFS: podcasts, spoken word in mono, broadcast in Europe
+KIND, BOOK = "mp3", "m4b"  # of a script, and of a book
 LOOK = 0.5  # seconds between looks at a running export
 LARGE = (
     "The file is whole, but larger than the {most} MB that can be uploaded here. To upload it "
@@ -81,9 +83,19 @@ class ExportSection:
         )
 
     def arrive(self, number: str) -> tuple[Update, ...]:
-        """Another script is open: its export, and the section opened where there is one."""
-        state = self._jobs.state(number)
-        return *self._view(number, state), gr.update(open=True) if state else gr.skip()
+        """Another script is open: its export, the section opened where there are lines, and the
+        format of a book for a book."""
+        state, book = self._jobs.state(number), self._is_book(number)
+        section = gr.update(open=True) if number else gr.skip()
+        kind = gr.update(value=BOOK if book else KIND) if number else gr.skip()
+        return *self._view(number, state), section, kind
+
+    def _is_book(self, number: str) -> bool:
+        """Whether it was read from one, with its title or its author."""
+        try:
+            return self._store.look(number).project.book != Book()
+        except RequestError:  # deleted meanwhile
+            return False
 
     def look(self, number: str) -> ExportView:
         """While it runs: nothing that lasts is sent again."""
@@ -142,7 +154,7 @@ def export_section(studio: Studio, opened: gr.Textbox) -> None:
     press.click(handlers.start, [opened, *fields], shown, **QUIET)
     cancel.click(handlers.cancel, opened, shown, **BARE)
     timer.tick(handlers.look, opened, shown, **BARE)
-    opened.change(handlers.arrive, opened, [*shown, section], **BARE)
+    opened.change(handlers.arrive, opened, [*shown, section, fields[0]], **BARE)
     project.click(
         handlers.save_project, opened, files, concurrency_limit=None, api_visibility="private"
     )
@@ -163,7 +175,7 @@ def _running(state: ExportState) -> str:
 def _export_fields() -> list[Any]:
     """In the order of `ExportOptions`."""
     with gr.Row():
-        kind = gr.Radio(list(KINDS), value="mp3", label=word("Format"), min_width=240)
+        kind = gr.Radio(list(KINDS), value=KIND, label=word("Format"), min_width=240)
         by_line = gr.Radio(
             [(word("One file"), False), (word("One file per line (.zip)"), True)],
             value=False,

@@ -11,7 +11,7 @@ import soundfile
 
 from engine import InvalidText, Pcm
 from studio.scripts.words.line_words import line_words, word_at
-from studio.scripts.words.word_splice import FADE, splice
+from studio.scripts.words.word_splice import FADE, NONE, splice
 
 TEACHER = Path(__file__).parents[2] / "word_times"
 
@@ -64,6 +64,22 @@ def test_whole_lines_have_no_joint_and_what_has_no_words_is_refused(
     text, pcm = sentence
     whole = splice(text, pcm, -pcm, 0, len(text))
     assert np.array_equal(whole.pcm, -pcm)
-    assert whole.joint == -np.inf
+    assert whole.joint == NONE
     with pytest.raises(InvalidText, match="told apart"):
         splice(text, pcm, np.zeros(2400, np.int16), 0, 5)
+
+
+def test_words_near_the_beginning_stay_where_a_pause_parts_them(
+    sentence: tuple[str, Pcm],
+) -> None:
+    """Before: the line's first two words and last two were always taken along."""
+    text, pcm = sentence
+    words = line_words(text, pcm)
+    second, before_last = words[1], words[-2]
+    paused = pcm.copy()
+    for place in (1, len(words) - 1):  # a quiet moment before these words
+        moment = (words[place - 1].ends + words[place].begins) // 2
+        paused[moment - 1200 : moment + 1200] = 0
+    found = splice(text, paused, -paused, second.start, before_last.stop)
+    assert found.words == text[second.start : before_last.stop]
+    assert found.joint < -40
