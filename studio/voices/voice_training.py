@@ -27,6 +27,11 @@ from training.voice.segments import Recognise
 
 FOLDER: Final = "training"
 PROGRAM: Final = JobFolder.__module__.rpartition(".")[0]  # the package that trains
+LEAST_FREE: Final = 1 << 20  # bytes; with less of the disk a training ends
+INTERRUPTED: Final = "It was interrupted. Start it again: it goes on from the last epoch."
+FULL: Final = (
+    "The disk is full. Make room and start it again: what was learned until the last epoch is kept."
+)
 LARGEST_VOICE: Final = 1 << 20  # bytes, as of any voice file
 _ID: Final = re.compile(r"[0-9a-f]{12}")
 
@@ -84,7 +89,8 @@ class VoiceTraining:
         fresh = self.folder(training).status()  # it may have ended between the two looks
         if fresh.phase in ENDED:
             return fresh
-        text = "It was interrupted. Start it again: it goes on from the last epoch."
+        full = shutil.disk_usage(self.data).free < LEAST_FREE  # then it could not tell this itself
+        text = FULL if full else INTERRUPTED
         return fresh.model_copy(update={"phase": "stopped", "text": text})
 
     def stop(self, training: str) -> None:

@@ -7,6 +7,7 @@ millisecond, then objects and lists by their length. Knows no schema.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -60,7 +61,7 @@ async def _read(request: Request) -> bytes:
     async for piece in request.stream():
         counted = check_separators(piece, SEPARATORS, counted)
         body += piece
-    request._body = bytes(body)
+    request._body = bytes(body.removeprefix(BOM_UTF8))  # Windows begins files with it
     return request._body
 
 

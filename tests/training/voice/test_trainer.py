@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -184,6 +185,18 @@ def test_a_killed_process_leaves_a_training_that_goes_on(tmp_path: Path) -> None
     assert "goes on from the last epoch" in status.text
     trainings.delete(ID)
     assert not folder.path.exists()
+
+
+def test_a_full_disk_is_told_where_the_process_could_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last words need room too."""
+    folder_of(tmp_path, Status(phase="training", text="Epoch 2 of 8", epoch=2))
+    usage = SimpleNamespace(free=4_096)
+    monkeypatch.setattr("studio.voices.voice_training.shutil.disk_usage", lambda _: usage)
+    status = VoiceTraining(tmp_path).status(ID)
+    assert (status.phase, status.epoch) == ("stopped", 2)
+    assert "disk is full" in status.text
 
 
 def test_a_training_ends_with_the_process_that_began_it() -> None:

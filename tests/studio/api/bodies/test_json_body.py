@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -140,3 +141,12 @@ def test_a_body_is_refused_before_the_rest_of_it_arrives(engine: FakeEngine, tmp
 
     assert asyncio.run(ask()).status_code == 413
     assert sent == 4
+
+
+def test_a_file_that_windows_wrote_is_json(engine: FakeEngine, tmp_path: Any) -> None:
+    """Its editors and PowerShell begin UTF-8 with a mark: `curl -d @speech.json`."""
+    client = TestClient(create_api(engine, Library(tmp_path)))
+    body = json.dumps({"input": "Hello.", "voice": "ryan"}).encode("utf-8-sig")
+    headers = {"content-type": "application/json"}
+    answer = client.post("/v1/audio/speech", content=body, headers=headers)
+    assert answer.status_code == 200, answer.text
