@@ -30,6 +30,7 @@ from engine.model.convs import (
 )
 from engine.model.layers import Attend, Causal, Layers, Transformer
 from engine.model.quantizer import SplitQuantizer
+from engine.model.zeros import zeros
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ class CodecState:
         keys = (block.sliding_window - 1, block.layers, 2, block.kv_heads, block.head_dim)
         return cls(
             torch.zeros(rows, dtype=torch.long, device=device),
-            torch.zeros(rows, pasts, dtype=dtype, device=device),
-            torch.zeros(rows, *keys, dtype=dtype, device=device),
+            zeros(rows, pasts, dtype=dtype, device=device),
+            zeros(rows, *keys, dtype=dtype, device=device),
         )
 
     @property

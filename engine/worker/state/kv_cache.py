@@ -8,9 +8,6 @@ zeros, because zero times a masked NaN would still be NaN.
 
 from __future__ import annotations
 
-import math
-import mmap
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,24 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.model.configs import TransformerConfig
+from engine.model.zeros import zeros
 from engine.worker.state.virtual_memory import GrowingTensor
 
 Rows: TypeAlias = slice | Tensor  # adjacent rows as a slice (a view), others by index (a copy)
-
-
-def zeros(*size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Zeros; on a CPU, pages take no memory until they are used.
-
-    Small pages: a cache is touched in many places at once, and huge pages would soon be all of it.
-    """
-    count = math.prod(size) * dtype.itemsize
-    if device.type != "cpu" or not count:
-        return torch.zeros(*size, dtype=dtype, device=device)
-    pages = mmap.mmap(-1, count)
-    if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        with suppress(OSError):  # a kernel without huge pages
-            pages.madvise(mmap.MADV_NOHUGEPAGE)
-    return torch.frombuffer(pages, dtype=dtype).view(size)
 
 
 @dataclass(frozen=True)

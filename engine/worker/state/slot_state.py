@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from engine.model.configs import TalkerConfig
+from engine.model.zeros import zeros
 from engine.plan import Admit
 from engine.worker.staging import Numbers
-from engine.worker.state.kv_cache import KeyValueCache, Rows, zeros
+from engine.worker.state.kv_cache import KeyValueCache, Rows
 from engine.worker.state.prompts import PromptRows
 from engine.worker.state.sampling import SAMPLING_COLUMNS, sampling_row, seed_keys
 
