@@ -418,7 +418,7 @@ def _recorded() -> tuple[gr.Dropdown, gr.HTML, gr.Audio, gr.File]:
     file = gr.File(
         label=word("Or drop a recording here"),
         file_types=["audio", "video"],
-        height=110,
+        height=140,
         elem_id="clone-file",
     )
     return line, shown, audio, file

@@ -156,7 +156,7 @@ def music_section(
                 listen = gr.Button(word("Listen to 10 seconds"), size="sm")
                 remove = gr.Button(word("Remove the music"), size="sm")
         upload = gr.File(
-            label=word(DROP), file_types=[*SUFFIXES], height=110, elem_id="music-upload"
+            label=word(DROP), file_types=[*SUFFIXES], height=140, elem_id="music-upload"
         )
     known = gr.State(())  # the fields as they were sent to the page
     shown = [picked, editor, known, *fields]
