@@ -65,7 +65,7 @@ def open_engine(
     """
     if not models:
         raise CheckpointError("There is no model. Name a folder or a hub id.")
-    check_choices(device, dtype, profile, weights)
+    check_choices(device, dtype, profile, weights, lent=not start)
     from engine.worker.device import pick_device
     from engine.worker.worker import TorchWorker, WorkerSettings
 
@@ -111,14 +111,16 @@ def open_process(
     return process_engine(partial(_open_here, named, how), booted=booted)
 
 
-def check_choices(device: str, dtype: str, profile: str | None, weights: str) -> None:
+def check_choices(
+    device: str, dtype: str, profile: str | None, weights: str, lent: bool = False
+) -> None:
     """Raises InvalidSetting for names that nothing has, and for a GPU where there is no driver:
-    before torch is imported."""
+    before torch is imported. `lent`: the device may come later (ZeroGPU)."""
     if not DEVICE.fullmatch(device):
         raise InvalidSetting(
             "No device is called '{device}'. Try auto, cpu, cuda, mps or xpu.", device=device
         )
-    if device.startswith("cuda") and not may_have_gpu():
+    if device.startswith("cuda") and not lent and not may_have_gpu():
         raise InvalidSetting(NO_CUDA, device=device, there=0)
     if dtype not in DTYPES:
         raise InvalidSetting(

@@ -113,6 +113,13 @@ def test_apples_gpu_is_small_and_only_where_there_is_one(monkeypatch: pytest.Mon
     assert settings != _settings(None, "cuda", {})
 
 
+def test_a_gpu_that_is_lent_may_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_module, "may_have_gpu", lambda: False)
+    open_module.check_choices("cuda", "auto", None, "auto", lent=True)
+    with pytest.raises(InvalidSetting, match="has no 'cuda'"):
+        open_module.check_choices("cuda", "auto", None, "auto")
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
