@@ -5,6 +5,7 @@ Knows the engine's public face and no layout but its own fields.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
@@ -27,7 +28,6 @@ from studio.ui.recordings.loaded import recording_at
 from studio.ui.tabs.voice_form import Update
 from studio.voices.sample_vectors import MOST, mean_vector, outliers, similarities
 
-FIRST: Final = "0"  # the recording of step 1
 AGREE: Final = "Tick the box of consent: then the recordings are compared."
 APART: Final = "Unlike the others: another voice, or recorded quite differently. Leave it out."
 FITS: Final = "Like the others"
@@ -83,7 +83,7 @@ def compare(
         _row(Path(each).name, alike, place in far)
         for place, (each, alike) in enumerate(zip(paths, found, strict=True))
     )
-    choices = [(Path(each).name, str(place)) for place, each in enumerate(paths)]
+    choices = [(Path(each).name, key) for each, key in zip(paths, _keys(paths), strict=True)]
     kept = [key for place, (_, key) in enumerate(choices) if place not in far]
     return f'<dl class="timbre-checks">{rows}</dl>', gr.update(
         choices=choices, value=kept, visible=True
@@ -98,22 +98,30 @@ def joined(
     used: Sequence[str] | None,
     model: str = "",
 ) -> Clone:
-    """One voice of the used recordings, else of all that fit; `voice`: that of the first one, made
-    with its words. Raises InvalidAudio."""
+    """One voice of the used recordings, else of all that fit, also where other recordings were
+    compared than there are now; `voice`: that of the first one, made with its words. Raises
+    InvalidAudio."""
     paths = paths_of(path, more)
-    wanted = set(used) if used else _fitting([_vector(studio, each, model) for each in paths])
-    chosen = [each for place, each in enumerate(paths) if str(place) in wanted]
+    ticked = set(used or ())
+    chosen = [each for each, key in zip(paths, _keys(paths), strict=True) if key in ticked]
+    chosen = chosen or _fitting(studio, paths, model)
     if chosen == paths[:1]:
         return voice
-    if FIRST not in wanted:  # its words belong to a recording that is left out
+    if paths[0] not in chosen:  # its words belong to a recording that is left out
         voice = _clone(studio, chosen[0], model)
     others = [_vector(studio, each, model) for each in chosen[1:]]
     return replace(voice, vector=mean_vector([voice.vector, *others]))
 
 
-def _fitting(vectors: Sequence[Vector]) -> set[str]:
-    far = outliers(similarities(vectors))
-    return {str(place) for place in range(len(vectors)) if place not in far}
+def _fitting(studio: Studio, paths: Sequence[str], model: str) -> list[str]:
+    far = outliers(similarities([_vector(studio, each, model) for each in paths]))
+    return [each for place, each in enumerate(paths) if place not in far]
+
+
+def _keys(paths: Sequence[str]) -> list[str]:
+    """Of the recordings, each among these: what was ticked among others tells nothing here."""
+    among = hashlib.sha256("\0".join(paths).encode(errors="surrogateescape")).hexdigest()[:16]
+    return [f"{among}-{place}" for place in range(len(paths))]
 
 
 def paths_of(path: str | None, more: Sequence[str] | None) -> list[str]:

@@ -226,3 +226,18 @@ def test_a_recording_is_read_once_and_again_when_its_file_changes(tab, tmp_path,
     assert "2.2 s" in tab.check(paths[0])[0]
     with pytest.raises(InvalidAudio, match="no file"):
         loaded.recording_at(str(tmp_path / "gone.wav"))
+
+
+def test_what_was_ticked_among_other_recordings_tells_nothing(tab, tmp_path):
+    """Clone is pressed before the recordings that are left have been compared."""
+    paths = [str(recording(tmp_path / f"{name}.wav", seconds=3 + name / 10)) for name in range(4)]
+
+    def vector(more, used):
+        return tab._voice(paths[0], "", True, "", more, used).vector
+
+    ticked = [key for _, key in tab.compare(paths[0], paths[1:], True)[1]["choices"]]
+    used = [ticked[0], ticked[1], ticked[3]]  # number 2 is left out
+    assert np.array_equal(vector(paths[1:], used), vector([paths[1], paths[3]], None))
+    left = paths[2:]  # number 1 is deleted: the places are others
+    assert np.array_equal(vector(left, used), vector(left, None))
+    assert not np.array_equal(vector(left, None), vector([paths[2]], None))
