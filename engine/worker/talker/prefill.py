@@ -27,6 +27,7 @@ from engine.worker.talker.talker_forward import RowInputs
 BLOCK = 16  # positions
 BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # blocks per graph
 _COLUMNS = 4 + 2 * BLOCK  # numbers per block
+CPU_BLOCK = 32  # positions that one pass takes on a CPU: most prompts in one or two
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,17 @@ class PromptPiece:
         return self.stop == len(self.prompt)
 
 
+def whole_blocks(piece: PromptPiece) -> list[PromptPiece]:
+    """The same blocks of a prompt, however it is cut: those that end with or before this piece.
+
+    A block that is cut waits for its rest; its rows are then run together.
+    """
+    start = piece.start // CPU_BLOCK * CPU_BLOCK
+    stop = piece.stop if piece.ends else piece.stop // CPU_BLOCK * CPU_BLOCK
+    starts = range(start, stop, CPU_BLOCK)
+    return [replace(piece, start=at, stop=min(at + CPU_BLOCK, stop)) for at in starts]
+
+
 class Blocks(NamedTuple):
     """Blocks of pieces as a graph's inputs."""
 
@@ -61,8 +73,8 @@ class Blocks(NamedTuple):
 
 class Prefiller:
     """Eager prefill: all pieces by one kernel, or on a GPU those of similar length in a batch, or
-    one after the other. A product of other sizes sums in another order, so that on a CPU, which
-    gains little by a batch, a prompt would depend on who came in the same step."""
+    one block after the other. Products and attention of other sizes sum in another order, so that
+    on a CPU, which gains little by a batch, a prompt would depend on who came in the same step."""
 
     def __init__(self, step: FrameStep, row_metadata: RowMetadata) -> None:
         self._step, self._row_metadata = step, row_metadata
@@ -74,11 +86,14 @@ class Prefiller:
             hidden = self._step.talk_prompts(x, own)
             self._sample_first(pieces, hidden.split([len(piece) for piece in pieces]))
             return
+        if self._step.device.type == "cpu":
+            for piece in pieces:
+                for block in whole_blocks(piece):
+                    self._prefill([block])
+            return
         groups: dict[int, list[PromptPiece]] = {}
-        alone = self._step.device.type == "cpu"
-        for number, piece in enumerate(pieces):
-            key = number if alone else (len(piece) - 1).bit_length()
-            groups.setdefault(key, []).append(piece)
+        for piece in pieces:
+            groups.setdefault((len(piece) - 1).bit_length(), []).append(piece)
         for group in groups.values():
             self._prefill(group)
 

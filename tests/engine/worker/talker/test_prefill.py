@@ -30,7 +30,7 @@ from engine.worker.model_runner import ModelRunner
 from engine.worker.staging import StagingBuffer
 from engine.worker.state.prompts import PromptRows
 from engine.worker.state.row_metadata import RowMetadata
-from engine.worker.talker.prefill import Prefiller, PromptPiece
+from engine.worker.talker.prefill import CPU_BLOCK, Prefiller, PromptPiece
 from tests.engine.worker.driver import DRAWN, GREEDY
 from tests.engine.worker.fake_graphs import fake_capture
 from tests.support.golden_cases import speech_cases
@@ -198,6 +198,36 @@ def test_replayed_admissions_are_plain_ones(
     close(replayed.hidden[upto], plain.hidden[upto])
 
 
+@pytest.fixture(scope="module")
+def single() -> Iterator[ModelRunner]:
+    """In float32, in which sums depend on their order."""
+    with torch.inference_mode():
+        talker = load_talker(FOLDER, CPU, torch.float32)
+        yield ModelRunner(talker, IDS, SLOTS, POSITIONS, CPU, torch.float32)
+
+
+@quick
+@given(prompt=prompts(), cuts=st.lists(st.integers(1, 40), max_size=4))
+def test_a_prompt_is_the_same_to_the_bit_however_it_is_cut(
+    single: ModelRunner, prompt: Prompt, cuts: list[int]
+) -> None:
+    found = []
+    for sizes in ([], cuts):
+        single.clear()
+        single.admit([admit(prompt, 0)])
+        start = 0
+        for size in (*sizes, POSITIONS):
+            stop = min(start + size, len(prompt))
+            if start < stop:
+                single.prefill([(0, Prefill(0, start, stop))])
+            start = stop
+        slots = single.slots
+        found.append([slots.hidden[0].clone(), slots.code[0].clone()])
+        found[-1] += [each[:, 0, :, : len(prompt)].clone() for each in slots.cache.tensors]
+    for whole, cut in zip(*found, strict=True):
+        assert torch.equal(whole, cut)
+
+
 @quick
 @given(company=st.dictionaries(st.integers(0, SLOTS - 1), prompts(), min_size=1))
 def test_replayed_slots_are_plain_ones_and_nothing_else_is_touched(
@@ -308,8 +338,8 @@ def test_on_a_cpu_a_prompt_shares_no_product_with_those_that_come_with_it(talker
     step.run = lambda x, *rest: seen.append(tuple(x.shape[:2])) or run(x, *rest)  # type: ignore
     numbers = np.random.default_rng(0)
     pieces = [
-        PromptPiece(row, PromptRows(talker, numbers.integers(0, 9, (2, size)), (), size, ()), 0, 9)
-        for row, size in enumerate((20, 25, 31))
+        PromptPiece(row, PromptRows(talker, numbers.integers(0, 9, (2, 99)), (), 99, ()), 0, stop)
+        for row, stop in enumerate((CPU_BLOCK, CPU_BLOCK, 2 * CPU_BLOCK + 9))
     ]
     Prefiller(step, RowMetadata(SLOTS))(pieces)
-    assert seen == [(1, 9)] * 3
+    assert seen == [(1, CPU_BLOCK)] * 4  # what is left of the last comes with the next piece
