@@ -67,7 +67,8 @@ def open_engine(
         raise CheckpointError("There is no model. Name a folder or a hub id.")
     check_choices(device, dtype, profile, weights, lent=not start)
     from engine.worker.device import pick_device
-    from engine.worker.worker import TorchWorker, WorkerSettings
+    from engine.worker.worker import TorchWorker
+    from engine.worker.worker_settings import WorkerSettings
 
     place = pick_device(None if device == "auto" else device)
     _check_present(place)

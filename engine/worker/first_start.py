@@ -33,7 +33,8 @@ def main(arguments: str) -> None:
 def _load(folder: Path, weights: str, cache: Path) -> None:
     # imported by the one whose turn it is
     from engine.checkpoints.checkpoint import LocalCheckpoint
-    from engine.worker.worker import TorchWorker, WorkerSettings
+    from engine.worker.worker import TorchWorker
+    from engine.worker.worker_settings import WorkerSettings
 
     checkpoint = LocalCheckpoint(folder, MAX_POSITIONS, NAME)
     settings = WorkerSettings(1, MAX_POSITIONS, "cpu", weights=weights, cache=cache, fast=True)

@@ -10,9 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from subprocess import Popen
 
 import torch
@@ -58,34 +56,14 @@ from engine.worker.step_output import (
     StepTimer,
     explain,
 )
+from engine.worker.worker_settings import WorkerSettings
 
 AUDIO_FIRST_ROWS = 4  # up to this, a first chunk is decoded before the talker runs
 TRACED_ROWS = 4  # batch sizes to trace; each takes half a second of loading
-
-
-@dataclass(frozen=True)
-class WorkerSettings:
-    """The worker's device, precision and sizes."""
-
-    max_num_seqs: int  # of each talker
-    max_seq_len: int  # of each slot
-    device: str | None = None  # None: a GPU if there is one
-    dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that support it, else float32
-    codec_dtype: torch.dtype | None = None  # None: float16 with a 16-bit talker, else float32
-    weights: str = "auto"  # of the talker, on CPUs: auto, full, 8bit or 4bit
-    cache: Path | None = None  # a folder for what later starts need not make again
-    compiles_beside: bool = False  # speak by the plain form while another process fills the cache
-    fast: bool = False  # on CPUs: compiled kernels, or with full weights traced predictors
-    reference_silence: float = 0.5  # seconds at least, put behind a recording that is encoded
-    reference_bytes: int = 512 << 20  # size of the cache of encoded references
-
-
 TAKE_SECONDS = 0.5  # between two looks at whether kernels can be taken
+CODEC_MODELS = 4  # models that can be added without a restart; a codec slot takes 2 to 5 MB
 
 log = logging.getLogger("timbre")
-
-
-CODEC_MODELS = 4  # models that can be added without a restart; a codec slot takes 2 to 5 MB
 
 
 class TorchWorker:

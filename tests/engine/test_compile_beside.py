@@ -14,7 +14,8 @@ from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.engine import Engine
 from engine.worker.codec.codec_graphs import CpuStep
 from engine.worker.cpu_start import CpuStart
-from engine.worker.worker import TorchWorker, WorkerSettings
+from engine.worker.worker import TorchWorker
+from engine.worker.worker_settings import WorkerSettings
 from studio.cli.app_context import MINI
 from tests.support.serving import wait_until
 

@@ -23,7 +23,8 @@ from engine.plan import (
     StepPlan,
 )
 from engine.types import Codes, Pcm
-from engine.worker.worker import TorchWorker, WorkerSettings
+from engine.worker.worker import TorchWorker
+from engine.worker.worker_settings import WorkerSettings
 
 GREEDY = ResolvedSampling(True, 0.9, 50, 1.0, 1.05, True, 0.9, 50, 1.0)
 DRAWN = replace(GREEDY, greedy=False, predictor_greedy=False)

@@ -14,7 +14,8 @@ from engine.plan import AppendText, CodecDecode, StepPlan
 from engine.types import SAMPLE_RATE
 from engine.worker.state.sampling import seed_keys, uniforms
 from engine.worker.talker.decode_graphs import GraphDecoder
-from engine.worker.worker import TorchWorker, WorkerSettings
+from engine.worker.worker import TorchWorker
+from engine.worker.worker_settings import WorkerSettings
 from tests.engine.worker.driver import (
     DRAWN,
     Voice,

@@ -28,7 +28,8 @@ from engine.errors import (
 )
 from engine.plan import CodecDecode, Prefill, Prompt, StepPlan
 from engine.types import FRAME_SAMPLES, SAMPLE_RATE
-from engine.worker.worker import TorchWorker, WorkerSettings
+from engine.worker.worker import TorchWorker
+from engine.worker.worker_settings import WorkerSettings
 from tests.engine.worker.driver import (
     DRAWN,
     Voice,

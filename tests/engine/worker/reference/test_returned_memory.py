@@ -16,7 +16,8 @@ import re
 import numpy as np
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.worker.device import returned_memory
-from engine.worker.worker import TorchWorker, WorkerSettings
+from engine.worker.worker import TorchWorker
+from engine.worker.worker_settings import WorkerSettings
 
 def megabytes(what):
     return int(re.search(rf"{what}:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
