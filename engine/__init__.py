@@ -77,6 +77,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
     from engine.speech_engine import AdmissionHook, SpeechEngine
     from engine.stats import Stats
     from engine.stream import Postprocess, SpeechStream
+    from engine.text.languages import written_in
     from engine.text.mood_tags import (
         mood_named,
         mood_runs,
@@ -253,6 +254,7 @@ __all__ = [
     "without_mood_tags",
     "without_tags",
     "write_atomic",
+    "written_in",
 ]
 
 

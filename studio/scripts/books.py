@@ -28,6 +28,11 @@ LANGUAGES = {  # that checkpoints may have, by the tags of books
 }  # fmt: skip
 
 
+def language_named(tag: str) -> str:
+    """The language of a tag such as "fr-CA"; empty where no checkpoint may have it."""
+    return LANGUAGES.get(tag.lower()[:2], "")
+
+
 class LeftOut(Record):
     """A part of a book: its paragraphs, with empty lines between them."""
 

@@ -27,7 +27,7 @@ from studio.scripts import (
     resolve_cast,
     suggest,
 )
-from studio.scripts.books import LANGUAGES, Imported, take_in
+from studio.scripts.books import Imported, language_named, take_in
 from studio.scripts.casting import MISSING, found_cast, found_voice
 from studio.scripts.edits import lock, redo, revise, unlock
 from studio.scripts.history import History
@@ -480,7 +480,7 @@ class ScriptStore:
         project = Project(title=named, script=script, casting=casting)
         if found is None:
             return self.open(self._projects.create(project))
-        language = LANGUAGES.get(found.book.language.lower()[:2], "")
+        language = language_named(found.book.language)
         if language in self.choices().languages():
             project = project.having(delivery=project.delivery.having(language=language))
         project = project.having(book=found.book, left_out=found.left_out)

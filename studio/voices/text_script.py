@@ -1,6 +1,6 @@
-"""Detects the writing system of a text, to warn early that no model speaks its language.
+"""Whether a text is written in a language that no model speaks, to warn before it is spoken.
 
-It knows a few writing systems that belong to few languages. Latin letters are not evaluated.
+By its letters, of which some belong to few languages, and by its small words.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from engine import written_in
+
+FOREIGN: Final = "No model here speaks this language, so what you hear will mean nothing."
 LETTERS: Final = (
     (re.compile(r"[\u3040-\u30ff]"), {"japanese"}),
     (re.compile(r"[\u4e00-\u9fff]"), {"chinese", "japanese"}),
@@ -18,5 +21,8 @@ LETTERS: Final = (
 
 
 def foreign(text: str, languages: Collection[str]) -> bool:
-    """Whether some letters belong to none of these languages."""
-    return any(letters.search(text) and own.isdisjoint(languages) for letters, own in LETTERS)
+    """Whether some letters, or most words, belong to none of these languages."""
+    if any(letters.search(text) and own.isdisjoint(languages) for letters, own in LETTERS):
+        return True
+    written = written_in(text)
+    return written is not None and written not in languages

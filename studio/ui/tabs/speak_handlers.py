@@ -45,12 +45,11 @@ from studio.ui.tabs.voice_form import models_now
 from studio.ui.voice_list import found_cards, toggled
 from studio.ui.voice_picker import picker_html
 from studio.voices.speaker_notes import described
-from studio.voices.text_script import foreign
+from studio.voices.text_script import FOREIGN, foreign
 from studio.voices.voice_catalog import BLEND_MARKS, Choice
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
-FOREIGN = "No model here speaks this language, so what you hear will mean nothing."
 WELCOME = "Welcome to Timbre. Type anything you like, and I will say it."
 SAMPLE = "Hello. This is how I sound."
 SHOWN = 8  # takes in the list

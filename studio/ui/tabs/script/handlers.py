@@ -25,7 +25,7 @@ from studio.scripts.rendering.playback import Payloads
 from studio.scripts.store import PROJECT_SUFFIX
 from studio.takes.event_transport import Payload
 from studio.ui.gradio_compat.events import detail
-from studio.ui.i18n import tell
+from studio.ui.i18n import tell, word
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.actions import LOOKING, Press, ScriptActions
 from studio.ui.tabs.script.lines import lines_of
@@ -55,6 +55,7 @@ FORKED = Message(
     "Another tab has changed this script. What you wrote here is a script of its own now."
 )
 CHANGED = Message("Another tab has changed this script. This is how it is now.")
+UPLOAD = "Upload a file"
 RENAMED = "There is a script of this name already. This one is called “{title}”."
 TYPED = Message(
     "Another tab has changed this script. What you have typed here becomes a script of its own "
@@ -151,6 +152,13 @@ class ScriptTab:
 
     def new(self, mine: str) -> tuple[Update, ...]:
         return self.show("", mine)
+
+    def begin_reading(self) -> Update:
+        """A book takes seconds."""
+        return gr.update(label=str(word("Reading the file …")), interactive=False)
+
+    def end_reading(self) -> Update:
+        return gr.update(label=str(word(UPLOAD)), interactive=True)
 
     def receive(self, path: str | None, mine: str) -> tuple[Update, ...]:
         """Create a script from an uploaded file."""
@@ -353,6 +361,7 @@ class ScriptTab:
             self.playback.heard(number),
             self.playback.interrupted(opened),
             [press for changed, press in tuple(self._answered) if changed == number],
+            self.store.choices().languages(),
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from engine import InvalidText, Message
-from studio.scripts.books import KINDS, Book, Kind, LeftOut
+from studio.scripts.books import KINDS, Book, Kind, LeftOut, language_named
 from studio.ui.i18n import both, tell
 from studio.ui.tabs.script.view import Item
 
@@ -27,7 +27,8 @@ LONGEST_SHOWN = 90  # characters of a part
 
 def book_items(book: Book, has_cover: bool, parts: Sequence[LeftOut]) -> list[Item]:
     """Empty for a script that is no book."""
-    about = [escape(each) for each in (book.author, book.language) if each]
+    about = [escape(book.author)] if book.author else []
+    about += [_language(book.language)] if book.language else []
     about += [both("with cover")] if has_cover else []
     line = f"<p>{' · '.join(about)}</p>" if about else ""
     if not line and not parts:
@@ -39,6 +40,12 @@ def book_items(book: Book, has_cover: bool, parts: Sequence[LeftOut]) -> list[It
     hide = f'<button type="button" data-act="forget-parts">{both("Forget this list")}</button>'
     line += f"<details>{head}{rows}{hide}</details>"
     return [("book", f'<section class="book">{line}</section>')]
+
+
+def _language(tag: str) -> str:
+    """Of a book's tag, such as "fr-CA"; the tag itself where nothing is known of it."""
+    named = language_named(tag)
+    return both(named.capitalize()) if named else escape(tag)
 
 
 def places_of(parts: Sequence[LeftOut], wanted: str) -> list[int]:

@@ -5,13 +5,14 @@ Measures the waveform of each sound once. Knows no components.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from engine import SAMPLE_RATE, InvalidAudio, Message, Pcm
 from studio.scripts import Job, Line, LineAudio, Progress, Status
+from studio.scripts.books import language_named
 from studio.scripts.music.cue import lines_under
 from studio.scripts.open_script import OpenScript
 from studio.scripts.text.cues import cues_of
@@ -19,7 +20,9 @@ from studio.scripts.tracks import spoken_key
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.left_out import book_items
 from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, TakeRow, View
+from studio.voices.text_script import foreign
 
+READ = 40  # lines, by which a script's language is told
 WANTED: dict[str, tuple[Status, ...]] = {"open": ("waiting", "speaking"), "failed": ("failed",)}
 
 
@@ -32,6 +35,7 @@ def lines_of(
     heard: dict[str, list[tuple[int, int]]],
     interrupted: bool,
     answered: list[str],
+    languages: Collection[str],
 ) -> Board:
     """The bar, the search field, a page of lines and the pager."""
     if opened.sounds is None:
@@ -56,6 +60,7 @@ def lines_of(
     found = [board.matches(len(places))] if view.words else []
     cut = [board.interrupted()] if interrupted and spoken < len(stands) else []
     told = book_items(opened.project.book, bool(opened.cover), opened.project.left_out)
+    told = [board.foreign(), *told] if _foreign(opened, languages) else told
     head = [board.bar(view, summary), board.search(), *cut, *told, *found]
     items = [*head, *rows, *board.pager(view, len(places))]
     return Board(
@@ -66,6 +71,14 @@ def lines_of(
         answered=answered,
         music=bool(opened.project.cues),
     )
+
+
+def _foreign(opened: OpenScript, languages: Collection[str]) -> bool:
+    """Whether nobody here speaks the script: as the book says, or by how it begins."""
+    own = language_named(opened.project.book.language)
+    if own:
+        return own not in languages
+    return foreign(" ".join(each.text for each in opened.script.lines[:READ]), languages)
 
 
 def _music(opened: OpenScript) -> dict[int, list[str]]:

@@ -32,7 +32,7 @@ from studio.ui.i18n import both, word
 from studio.ui.live_player import live_player, plays, translated
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.exports import export_section
-from studio.ui.tabs.script.handlers import BARE, LATEST, TICK, ScriptTab
+from studio.ui.tabs.script.handlers import BARE, LATEST, TICK, UPLOAD, ScriptTab
 from studio.ui.tabs.script.music import music_section
 from studio.ui.tabs.script.options import ReadingFields, moments_of, reading_fields
 from studio.ui.tabs.script.view import View
@@ -148,7 +148,7 @@ def _script_form(tab: ScriptTab, uploads: ProjectUploads | None) -> ScriptForm:
         )  # fmt: skip
     with gr.Row():
         upload = gr.UploadButton(
-            str(word("Upload a file")),
+            str(word(UPLOAD)),
             file_types=[*SUFFIXES, PROJECT_SUFFIX],
             size="sm",
             scale=0,
@@ -220,7 +220,9 @@ def _scripts(
     area.lines.arrive(tab.arrive, None, [*everything, area.aloud], **BARE)
     page.picked.input(tab.show, [page.picked, mine], everything, **QUIET)
     page.new.click(tab.new, mine, everything, **QUIET)
-    page.upload.upload(tab.receive, [page.upload, mine], everything, **QUIET)
+    begun = page.upload.upload(tab.begin_reading, None, page.upload, **BARE)
+    read = begun.then(tab.receive, [page.upload, mine], everything, **QUIET)
+    read.then(tab.end_reading, None, page.upload, **BARE)
     page.project.received(tab.receive_project, mine, everything, **QUIET)
     for named in (page.title.submit, page.title.blur):
         named(tab.rename, [opened, page.title, mine], [page.picked, page.title], **QUIET)

@@ -16,6 +16,7 @@ from studio.scripts import Line, Progress, Status
 from studio.scripts.edits import shown
 from studio.scripts.model import LONGEST_DIRECTION, MAX_PAUSE
 from studio.ui.i18n import both, tell
+from studio.voices.text_script import FOREIGN
 
 Item: TypeAlias = tuple[str, str]  # key, HTML
 Show: TypeAlias = Literal["all", "open", "failed"]
@@ -191,6 +192,11 @@ def interrupted() -> Item:
     text = both("Rendering was interrupted. Rendered lines are kept; press Speak to continue.")
     button = f'<button type="button" data-act="dismiss">{both("Dismiss")}</button>'
     return "interrupted", f'<div class="interrupted" role="status"><p>⚠️ {text}</p>{button}</div>'
+
+
+def foreign() -> Item:
+    """Nobody here speaks the script's language."""
+    return "foreign", f'<p class="matches" role="status">⚠️ {both(FOREIGN)}</p>'
 
 
 def search() -> Item:

@@ -51,7 +51,14 @@ def test_a_book_has_its_own_title_and_language_and_shows_what_was_left_out(opene
     assert project.title == "The Key & the Door"
     assert project.delivery.language == "english"
     shown = html(page(tab, number).lines)
-    for told in ("Ann Doe", "Notes (1)", "Copyright pages", "For a week.", "&lt;reserved&gt;"):
+    for told in (
+        "Ann Doe",
+        "English",
+        "Notes (1)",
+        "Copyright pages",
+        "For a week.",
+        "&lt;reserved&gt;",
+    ):
         assert told in shown
     assert texts(tab, number) == ["One", "It rained.", "Two", "It was over."]
 
@@ -98,3 +105,30 @@ def test_a_saved_project_keeps_cover_author_and_what_was_left_out(opened):
     )
     assert again.cover is not None
     assert is_jpeg(again.cover.read_bytes())
+
+
+def test_a_language_that_nobody_here_speaks_is_told_before_it_is_spoken(tmp_path):
+    studio = make_studio(tmp_path / "studio")
+    dutch = "Het was een mooie dag, en de zee was niet koud. Wij zijn naar het strand gegaan."
+    with studio.engine:
+        tab = ScriptTab(studio)
+        for text, told in ((dutch, True), ("The sea was calm, and that was all.", False)):
+            path = tmp_path / "text.txt"
+            path.write_text(text)
+            tab.receive(str(path), "")
+            newest = tab.store.listed()[0][1]
+            assert ("No model here speaks this language" in html(page(tab, newest).lines)) is told
+
+
+def test_a_book_says_its_language_whatever_its_first_pages_say(tmp_path):
+    contents = toc(("a.xhtml", "One"))
+    path = tmp_path / "file.epub"
+    pages = {"a.xhtml": "<h1>Debian</h1><p>Copyright 2023.</p><p>Capítulo.</p>"}
+    path.write_bytes(book(pages, contents, "<dc:language>es-MX</dc:language>", {}))
+    studio = make_studio(tmp_path / "studio")
+    with studio.engine:
+        tab = ScriptTab(studio)
+        tab.receive(str(path), "")
+        shown = html(page(tab, tab.store.listed()[0][1]).lines)
+    assert "Spanish" in shown
+    assert "No model here speaks this language" in shown

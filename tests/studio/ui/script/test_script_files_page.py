@@ -17,6 +17,7 @@ from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
 from studio.scripts.export import export_jobs
 from studio.scripts.export.script_files import export
+from studio.scripts.store import ScriptStore
 from studio.ui.page import mount_page
 from tests.studio.imports.books.book_makers import epub
 from tests.support.browser import PATIENCE, OpenPage, Server, expect, open_tab
@@ -130,3 +131,25 @@ def test_a_file_that_is_no_project_is_refused_in_words(
         field.set_input_files({"name": "mine.zip", "mimeType": "", "buffer": content})
         page.get_by_text(said).first.wait_for()
     assert not any((tmp_path / "uploads").iterdir())
+
+
+def test_a_file_that_is_read_is_told_until_it_is_there(
+    open_page: OpenPage, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, receive = threading.Event(), ScriptStore.receive
+
+    def slow(self: ScriptStore, *args: Any) -> Any:
+        assert go.wait(PATIENCE)
+        return receive(self, *args)
+
+    monkeypatch.setattr(ScriptStore, "receive", slow)
+    page = open_page(url)
+    page.get_by_role("tab").first.wait_for()
+    open_tab(page, "Script")
+    page.locator("#script-lines .timbre-board > *").first.wait_for()
+    upload = page.locator("input[type=file][accept*='.epub']")
+    upload.set_input_files({"name": "Weather.epub", "mimeType": "", "buffer": BOOK})
+    expect(page.get_by_role("button", name="Reading the file …")).to_be_disabled()
+    go.set()
+    page.locator("#script-lines p", has_text="It had been raining").wait_for()
+    expect(page.get_by_role("button", name="Upload a file")).to_be_enabled()
