@@ -4,7 +4,8 @@
 
 let due = false;
 
-// Gradio gives each radio button a name of its own: then Tab stops at each, and no arrow goes on.
+// Gradio gives each radio button a name of its own, and another one when it is chosen: then Tab stops
+// at each, and no arrow goes on.
 function joinRadios(group) {
   const [first, ...others] = group.querySelectorAll('input[type=radio]');
   for (const each of others) if (each.name !== first.name) each.name = first.name;
@@ -17,10 +18,17 @@ function mend() {
   document.querySelectorAll('button.upload-container[aria-label]').forEach((each) => each.removeAttribute('aria-label'));
 }
 
-new MutationObserver(() => {
-  if (!due) requestAnimationFrame(mend);
-  due = true;
-}).observe(document.documentElement, { childList: true, subtree: true });
+new MutationObserver((changes) => {
+  for (const { type, target } of changes) {
+    if (type === 'attributes' && target instanceof HTMLInputElement && target.type === 'radio') {
+      const group = target.closest('fieldset');
+      if (group) joinRadios(group); // at once: the next key may be pressed already
+    } else if (type === 'childList' && !due) {
+      requestAnimationFrame(mend);
+      due = true;
+    }
+  }
+}).observe(document.documentElement, { childList: true, subtree: true, attributeFilter: ['name'] });
 
 // A slider that was moved by keys is let go as one that was dragged: Gradio tells of a pointer's end only.
 document.addEventListener('keyup', ({ target, key }) => {

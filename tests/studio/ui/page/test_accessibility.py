@@ -80,6 +80,15 @@ def test_no_tab_has_a_violation(open_page: OpenPage, url: str, axe: str, scheme:
     assert found == {key: [] for key in TABS}
 
 
+RENAMED = """async () => {
+  const shown = [...document.querySelectorAll('fieldset')].find((each) => each.checkVisibility());
+  const radios = [...shown.querySelectorAll('input[type=radio]')];
+  radios.forEach((each, place) => { each.name = `own-${place}`; });
+  await Promise.resolve(); // observers have run
+  return radios.map((each) => each.name);
+}"""
+
+
 def test_tab_stops_at_what_is_seen_and_once_in_a_group(open_page: OpenPage, url: str) -> None:
     page = open_page(url)
     page.get_by_role("tab").first.wait_for()
@@ -103,6 +112,19 @@ def test_tab_stops_at_what_is_seen_and_once_in_a_group(open_page: OpenPage, url:
         assert len(groups) == len(set(groups)), tab
         rows = {stop["row"] for stop in stops if stop["row"] >= 0}
         assert len(rows) <= 1, tab
+
+
+def test_radio_buttons_that_gradio_names_anew_are_one_group_before_the_next_key(
+    open_page: OpenPage, url: str
+) -> None:
+    """It does so when one is chosen, and arrows that were pressed at once chose nothing."""
+    page = open_page(url)
+    for tab in ("Library", "Voices"):
+        open_tab(page, tab)
+    page.get_by_label("Starred", exact=True).locator("visible=true").wait_for()
+    names = page.evaluate(RENAMED)
+    assert len(names) > 3
+    assert len(set(names)) == 1
 
 
 def test_arrows_choose_in_a_group_of_gradios(open_page: OpenPage, url: str) -> None:
