@@ -32,7 +32,8 @@ RATES: Final = (8_000, 192_000)
 MAX_CHANNELS: Final = 8
 _BLOCK = 1 << 16  # frames read at once
 _RIFF_SLACK = 64  # bytes by which headers of common encoders are wrong
-_ENDLESS = 0x7FFFF000  # bytes from which on a header's length was written to a pipe, and is unknown
+# Lengths in headers of what was written to a pipe: sox, espeak and arecord write about 2 GB.
+_PIPED = range(0x7FFFF000, 0x80001000)
 Check: TypeAlias = Callable[[int, int, int | None], None]  # rate, channels, frames if known
 
 
@@ -125,7 +126,7 @@ def _promised(sound: Any) -> int | None:
 def _check_riff(head: bytes, size: int) -> None:
     """libsndfile accepts a truncated WAV; its header has the true length."""
     promised = int.from_bytes(head[4:8], "little")
-    unknown = promised == 0 or promised >= _ENDLESS
+    unknown = promised in (0, 0xFFFFFFFF) or promised in _PIPED
     if head[:4] == b"RIFF" and not unknown and promised + 8 > size + _RIFF_SLACK:
         raise _cut_short()
 
