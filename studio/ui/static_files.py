@@ -16,6 +16,8 @@ from typing import Final
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import Response
 
+from studio.accepted_coding import takes_gzip
+
 ROOT: Final = Path(__file__).parent
 FOLDERS: Final = ("static", "gradio_compat")
 TYPES: Final = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
@@ -80,7 +82,7 @@ def router() -> APIRouter:
             raise HTTPException(404, "There is no such file. Reload the page.")
         headers = {"Cache-Control": FOR_GOOD, "Vary": "Accept-Encoding"}
         content = FILES[name]
-        if "gzip" in request.headers.get("accept-encoding", ""):
+        if takes_gzip(request.headers):
             content, headers["Content-Encoding"] = _packed(name), "gzip"
         return Response(content, media_type=TYPES[Path(name).suffix], headers=headers)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import re
 from collections.abc import Callable
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from studio.accepted_coding import takes_gzip
 
 PATHS: Final = ("/", "/config", "/theme.css", "/gradio_api/info")
 RUN: Final = "/gradio_api/run/"
@@ -22,7 +23,6 @@ MOST: Final = 4 << 20
 FAST: Final = 1  # a level of gzip
 LARGE: Final = 64 << 10  # bytes; from here on the result is kept
 KEPT: Final = 8  # compressed bodies
-_ACCEPTED: Final = re.compile(r"gzip(\s*;\s*q=(?!0(\.0*)?$).*)?")  # q=0 refuses it
 
 
 class Compression:
@@ -34,7 +34,7 @@ class Compression:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         wanted = scope["type"] == "http" and scope["method"] != "HEAD"
-        if not wanted or not _is_compressed(scope["path"]) or not _takes_gzip(scope):
+        if not wanted or not _is_compressed(scope["path"]) or not takes_gzip(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
         await self._app(scope, receive, _Answer(send, self._compressed).send)
@@ -52,11 +52,6 @@ class Compression:
 
 def _is_compressed(path: str) -> bool:
     return path in PATHS or path.startswith(RUN)
-
-
-def _takes_gzip(scope: Scope) -> bool:
-    codings = Headers(scope=scope).get("accept-encoding", "").lower().split(",")
-    return any(_ACCEPTED.fullmatch(coding.strip()) for coding in codings)
 
 
 class _Answer:

@@ -21,6 +21,7 @@ import gradio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.accepted_coding import takes_gzip
 from studio.ui.gradio_compat.script_mends import mended
 
 FOLDER: Final = Path(gradio.__file__).parent / "templates" / "frontend" / "assets"
@@ -67,8 +68,7 @@ class PageAssets:
             return await self._app(scope, receive, _Announced(send, self._links).send)
         folder, _, name = scope["path"].rpartition("/")
         headers = Headers(scope=scope)
-        packed = "gzip" in headers.get("accept-encoding", "")
-        if not packed or f"{folder}/" != ROUTE or name not in self._files:
+        if not takes_gzip(headers) or f"{folder}/" != ROUTE or name not in self._files:
             return await self._app(scope, receive, send)
         if name not in self._kept:
             self._kept[name] = await asyncio.to_thread(_packed, self._files[name])

@@ -49,6 +49,11 @@ def test_it_is_the_same_and_may_be_kept(client: TestClient, name: str) -> None:
         assert answer.headers["vary"] == "Accept-Encoding"
 
 
+def test_who_refuses_gzip_gets_it_plain(client: TestClient) -> None:
+    answer = client.get("/assets/Index-a1B2-_c3.js", headers={"accept-encoding": "gzip;q=0"})
+    assert "content-encoding" not in answer.headers
+
+
 def test_what_waited_is_run_again_alone() -> None:
     """Gradio would run all events of its moment again, and these set one another off for ever."""
     [script] = FOLDER.glob("Blocks-*.js")
