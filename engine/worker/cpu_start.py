@@ -25,7 +25,6 @@ from engine.worker.loading.model_loader import (
     load_packed_talker,
     transpose,
 )
-from engine.worker.loading.packed_file import form_of
 from engine.worker.loading.packed_talker import (
     fits_bfloat16,
     loaded_bytes,
@@ -125,14 +124,14 @@ class CpuStart:
         was kept."""
         bits = layer_bits(talker)
         panels = _takes_panels(bits)
-        if not self._maps(bits, panels, threads) or not fits_bfloat16(talker):
+        if not self._maps(bits, panels, threads):
             return False
         forms = packed_forms(talker, panels)
         if bits is None and sum(form.bytes for form in forms.values()) > MOST_FULL:
             return False
-        arrays = packed_arrays(talker, panels)
-        self._cache.keep("talker", self._talker_key, arrays)
-        forms = {name: form_of(each) for name, each in arrays.items()}
+        if not fits_bfloat16(talker):
+            return False
+        self._cache.keep("talker", self._talker_key, packed_arrays(talker, panels))
         return self._cache.arrays("talker", self._talker_key, forms) is not None
 
     def _maps(self, bits: int | None, panels: bool, threads: int) -> bool:
