@@ -249,12 +249,12 @@ class _Codec:
 
 
 _CODECS: dict[Format, _Codec] = {
-    "mp3": _Codec(_mp3, "audio/mpeg"),
+    "mp3": _Codec(_mp3, SOUND_FORMATS["mp3"].media_type),
     "opus": _Codec(_opus, "audio/ogg"),
     "aac": _Codec(lambda coding, samples: _Aac(coding), "audio/aac"),
-    "flac": _Codec(_held, "audio/flac", streams=False),
-    "aiff": _Codec(_held, "audio/aiff", streams=False),
-    "wav": _Codec(_wav, "audio/wav"),
+    "flac": _Codec(_held, SOUND_FORMATS["flac"].media_type, streams=False),
+    "aiff": _Codec(_held, SOUND_FORMATS["aiff"].media_type, streams=False),
+    "wav": _Codec(_wav, SOUND_FORMATS["wav"].media_type),
     "pcm": _Codec(lambda coding, samples: _Raw(), "audio/pcm"),
     "ulaw": _Codec(_law, "audio/PCMU"),
     "alaw": _Codec(_law, "audio/PCMA"),
