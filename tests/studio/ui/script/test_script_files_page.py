@@ -39,6 +39,16 @@ def url(browser: Any, tmp_path: Path) -> Iterator[str]:
             yield url
 
 
+def book_given(page: Any) -> Any:
+    """The Script tab, with a book chosen that the server has yet to read."""
+    page.get_by_role("tab").first.wait_for()
+    open_tab(page, "Script")
+    page.locator("#script-lines .timbre-board > *").first.wait_for()
+    upload = page.locator("input[type=file][accept*='.epub']")
+    upload.set_input_files({"name": "Weather.epub", "mimeType": "", "buffer": BOOK})
+    return page
+
+
 def download(page: Any, folder: Path) -> Path:
     with page.expect_download() as begun:
         page.locator("#script-export a[download]").first.click()
@@ -50,12 +60,7 @@ def download(page: Any, folder: Path) -> Path:
 def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
     open_page: OpenPage, url: str, tmp_path: Path
 ) -> None:
-    page = open_page(url)
-    page.get_by_role("tab").first.wait_for()
-    open_tab(page, "Script")
-    page.locator("#script-lines .timbre-board > *").first.wait_for()
-    upload = page.locator("input[type=file][accept*='.epub']")
-    upload.set_input_files({"name": "Weather.epub", "mimeType": "", "buffer": BOOK})
+    page = book_given(open_page(url))
     page.locator("#script-lines p", has_text="It had been raining").wait_for()
     page.locator(".timbre-go:visible").click()
     page.locator("#script-lines").get_by_text("4 lines · 4 rendered").wait_for()
@@ -143,12 +148,7 @@ def test_a_file_that_is_read_is_told_until_it_is_there(
         return receive(self, *args)
 
     monkeypatch.setattr(ScriptStore, "receive", slow)
-    page = open_page(url)
-    page.get_by_role("tab").first.wait_for()
-    open_tab(page, "Script")
-    page.locator("#script-lines .timbre-board > *").first.wait_for()
-    upload = page.locator("input[type=file][accept*='.epub']")
-    upload.set_input_files({"name": "Weather.epub", "mimeType": "", "buffer": BOOK})
+    page = book_given(open_page(url))
     expect(page.get_by_role("button", name="Reading the file …")).to_be_disabled()
     go.set()
     page.locator("#script-lines p", has_text="It had been raining").wait_for()
