@@ -36,10 +36,8 @@ class ImportTarget:
             for part in config["components"]
             if part["type"] == "uploadbutton" and ".epub" in (part["props"]["file_types"] or ())
         }
-        self._event = next(
-            event["id"]
-            for event in config["dependencies"]
-            if any(where in buttons and what == "upload" for where, what in event["targets"])
+        (self._event,) = (
+            event["id"] for event in config["dependencies"] if buttons.intersection(event["inputs"])
         )
 
     def visitor(self, address: str = "127.0.0.1") -> httpx.Client:
