@@ -402,7 +402,9 @@ class ProcessHost:
         if not engine:
             return Report()
         taken = {
-            id: Taken(None if sequence.runs else sequence.position, sequence.estimate)
+            id: Taken(
+                None if sequence.runs else sequence.position, sequence.estimate, made=sequence.made
+            )
             for id, (sequence, _) in tuple(self._open.items())
             if sequence.runs or sequence.position is not None
         }

@@ -19,6 +19,7 @@ class Taken:
     position: int | None = None  # as SpeechStream.position
     estimate: float = 0.0
     where: str = ""  # the replica
+    made: int = 0  # frames
 
 
 @dataclass(frozen=True)

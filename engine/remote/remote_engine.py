@@ -199,6 +199,7 @@ class RemoteEngine(SpeechEngine):
         elif isinstance(part, Taken):
             sequence.placed = part.position is None
             sequence.position, sequence.estimate = part.position, part.estimate
+            sequence.made = part.made
         elif isinstance(part, Lost):
             if not self._is_over(sequence, part):
                 self._speak(sequence)
@@ -235,7 +236,7 @@ class RemoteEngine(SpeechEngine):
         """Note the loss; whether it is the end of the request."""
         losses = self._lost[sequence.id]
         losses.append(lost.where)
-        sequence.placed, sequence.position = False, None
+        sequence.placed, sequence.position, sequence.made = False, None, 0
         if sequence.left:
             self._deliver(sequence, End("cancelled", sequence.delivered, sequence.seed))
         elif sequence.delivered or len(losses) >= MOST_LOSSES:

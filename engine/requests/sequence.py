@@ -134,6 +134,7 @@ class Sequence:
     patience: float = 0.0  # seconds by which later requests may overtake it
     retried: bool = False  # the current group
     delivered: int = 0  # frames
+    made: int = 0  # frames, with those that are held back
     chunks: int = 0  # delivered
     attempt: Attempt | None = None
     placed: bool = False  # it has a slot in another process
@@ -148,7 +149,7 @@ class Sequence:
     starved: bool = False  # the group had no text yet when the one before ended
     reason: Reason = "finished"  # of the first group that did not finish normally
     _first_seed: int = field(init=False)
-    _before: int = 0  # frames of the groups before this one
+    frames_before: int = 0  # frames of the groups before this one
 
     def __post_init__(self) -> None:
         self.groups = deque([TextBuffer(self.prompt, self.letters)])
@@ -180,7 +181,7 @@ class Sequence:
     @property
     def continues(self) -> bool:
         """Whether it is between two groups of its text, and its listener hears it already."""
-        return self.live and self._before > 0
+        return self.live and self.frames_before > 0
 
     def hurried(self, now: float, spare: float) -> bool:
         """Whether its listener waits for its sound, or it is generated at less than `spare` times
@@ -206,13 +207,13 @@ class Sequence:
     def room(self) -> int:
         """Frames left for the group, by its slot and by the request's limit."""
         behind = self.max_positions - self.text.rows
-        return min(behind, self.max_frames - self._before)
+        return min(behind, self.max_frames - self.frames_before)
 
     def deliver(self, chunk: Chunk, now: float, excused: bool, last: bool = False) -> Chunk:
         """The chunk as it is delivered, numbered across all groups. `last`: of its group."""
         self.playback.deliver(chunk.seconds, now, excused)
         self.delivered += chunk.frames
-        pcm = _faded_in(chunk.pcm) if chunk.index == 0 and self._before > 0 else chunk.pcm
+        pcm = _faded_in(chunk.pcm) if chunk.index == 0 and self.frames_before > 0 else chunk.pcm
         if last and len(self.groups) > 1:
             pcm = _faded_in(pcm[::-1])[::-1]
         self.chunks += 1
@@ -227,7 +228,7 @@ class Sequence:
         """End the current group; whether another one follows."""
         if self.reason == "finished":
             self.reason = reason
-        first, self._before = self._before == 0, self.delivered
+        first, self.frames_before = self.frames_before == 0, self.delivered
         followed = len(self.groups) > 1 and self.delivered < self.max_frames
         if followed or not first:
             self.seed = self._first_seed
@@ -241,7 +242,7 @@ class Sequence:
 
     def reseed(self) -> None:
         """Switch to another seed, derived from the first so that results stay reproducible."""
-        self.retried = True
+        self.retried, self.made = True, self.frames_before
         self.seed = (self.seed * 6364136223846793005 + 1442695040888963407) % 2**63
 
     def append(self, piece: TextPiece, now: float) -> None:
@@ -372,6 +373,8 @@ class Attempt:
             return
         self.codes.append(codes)
         count = len(self.codes)
+        if not self.replaced:
+            self.sequence.made = self.sequence.frames_before + count
         if ended:
             self.stop_at(count, "finished")
         elif self.detector.check_codes(codes):

@@ -2,8 +2,8 @@
 
 The same rule holds beside the loop and, with numbers that have travelled, where the steps run in
 another process (engine/remote). What is left of a request is its tokens times the frames that a
-token took lately, less what was delivered. Running requests free their slots in that order, and
-those that wait take the first that is free.
+token took lately, less what was made, even if it is held back. Running requests free their slots in
+that order, and those that wait take the first that is free.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Admission:
         expected = sequence.token_count * self.token_frames
         if sequence.ignore_end:
             expected = sequence.max_frames
-        return max(LEAST_LEFT, min(expected, sequence.max_frames) - sequence.delivered)
+        made = max(sequence.made, sequence.delivered)
+        return max(LEAST_LEFT, min(expected, sequence.max_frames) - made)
 
 
 def joined(several: Collection[Admission]) -> Admission:

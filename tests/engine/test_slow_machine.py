@@ -120,3 +120,18 @@ def test_a_file_waits_while_speech_is_held_back_for_a_listener() -> None:
         return listener.first - listener.arrived
 
     assert wait(files=2) < 1.3 * wait(files=0)
+
+
+def test_speech_that_is_held_back_is_no_longer_waited_for() -> None:
+    """A listener of slow speech hears nothing for long, while ever less of it is left to make."""
+    simulation = Simulation(Costs(step=0.16), **PROFILE, max_wait=1.0)
+    simulation.play([(0.0, SpeechRequest("a" * 20, Preset("ryan")))])  # something is measured
+    simulation.ask(long := SpeechRequest("a" * 80, Preset("ryan")))
+    listener, begun = simulation.listeners[-1], simulation.clock.now()
+    while simulation.clock.now() < begun + 8.0:
+        simulation.turn()
+    assert not listener.frames
+    assert simulation.ask(long) is None
+    told = simulation.clock.now() + simulation.refused[-1].retry_after
+    simulation.finish()
+    assert told == pytest.approx(simulation.clock.now(), abs=1.5)

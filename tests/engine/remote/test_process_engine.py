@@ -113,6 +113,14 @@ def test_who_waits_knows_the_place(open_engine: Open) -> None:
     assert second.position is None
 
 
+def test_what_is_made_and_held_back_there_is_known_here(open_engine: Open) -> None:
+    engine = open_engine(SLOW)
+    stream = engine.submit(replace(LONG, live=False))  # nothing of it is sent before its end
+    [sequence] = engine._registry.sequences()
+    soon(lambda: sequence.made > 20)
+    assert (sequence.delivered, stream.end) == (0, None)
+
+
 def test_methods_answer_and_refuse_like_those_of_any_engine(open_engine: Open) -> None:
     engine = open_engine(SLOW)
     assert engine.clone(np.ones(24_000, np.float32), "One.").codes is not None
