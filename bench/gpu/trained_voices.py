@@ -42,6 +42,7 @@ from training.voice.run import GENERAL
 from training.voice.sequences import Line
 from training.voice.texts import general_texts
 from training.voice.trainer import FIRST, HOLD, Learner, VoiceTrainer
+from training.voice.words import word_errors
 
 MINI = Path("presets/mini")
 OWN = "own"
@@ -218,7 +219,7 @@ def told(panel: Judges, name: str, who: Waveform, spoken: object, more: str = ""
         likeness.append(float(panel.embedding(sound) @ who))
         natural.append(panel.naturalness(sound))
         pitches.append(acoustic_features.pitch(wave))
-        wrong += words.errors(said, words.heard_words(said, panel.transcript(sound)))
+        wrong += word_errors(said, words.heard_words(said, panel.transcript(sound)))
     print(
         f"{name}: likeness {np.mean(likeness):.3f}, words {wrong / max(1, count):.1%}, "
         f"DistillMOS {np.mean(natural):.2f}, {np.median(pitches):.0f} Hz{more}",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import soxr
 
-from bench.quality.words import errors
 from engine import SAMPLE_RATE, Waveform
 from training.data.text import words_of
+from training.voice.words import word_errors
 
 HEARD_RATE = 16_000
 PEAK = 20_000  # of 32768; the level that the model expects
@@ -35,4 +35,4 @@ class Listener:
     def errors(self, text: str, wave: Waveform) -> tuple[int, int]:
         """Errors and words of one sentence."""
         said = words_of(text)
-        return errors(said, self.words(wave)), len(said)
+        return word_errors(said, self.words(wave)), len(said)

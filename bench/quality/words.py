@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from num2words import num2words
 
 from training.data.text import words_of
+from training.voice.words import edit_distances, word_errors
 
 _NUMBER = re.compile(r"\$?(\d+(?:,\d{3})*(?:[.:]\d+)?)(st|nd|rd|th)?\b")
 _BARE_TIME = re.compile(r"(?<![\d$.,:])(1[0-2]|[1-9])([0-5]\d)(?![\d%:]|[.,]\d)\b")
@@ -64,39 +65,17 @@ _NAMES_OF_NUMBERS = {_words(number, "cardinal") for number in (*range(20), *rang
 }
 
 
-def errors(said: Sequence[str], heard: Sequence[str]) -> int:
-    """The edit distance in words."""
-    return table(said, heard)[-1][-1]
-
-
-def table(said: Sequence[str], heard: Sequence[str]) -> list[list[int]]:
-    """Edit distances of all beginnings."""
-    rows = [list(range(len(heard) + 1))]
-    for count, word in enumerate(said, 1):
-        row = [count]
-        for column, other in enumerate(heard):
-            kept = rows[-1][column] + (word != other)
-            row.append(min(kept, row[-1] + 1, rows[-1][column + 1] + 1))
-        rows.append(row)
-    return rows
-
-
 def heard_words(said: Sequence[str], transcript: str) -> list[str]:
     """The transcript's words, of two readings the one nearer to `said`.
 
     A recogniser writes the time 5:20 as "520" too, which is a number elsewhere.
     """
     times = _BARE_TIME.sub(r"\1:\2", transcript)
-    return min(map(spoken_words, (transcript, times)), key=lambda heard: errors(said, heard))
+    return min(map(spoken_words, (transcript, times)), key=lambda heard: word_errors(said, heard))
 
 
 def unsaid_end(said: Sequence[str], heard: Sequence[str]) -> int:
     """How many of the last words were not heard at all: what the best match leaves over."""
-    last = [row[-1] for row in table(said, heard)]
+    last = [row[-1] for row in edit_distances(said, heard)]
     best = min(last)
     return len(said) - max(index for index, value in enumerate(last) if value == best)
-
-
-def words_beyond(said: Sequence[str], heard: Sequence[str]) -> int:
-    """How many words were heard after the text's end."""
-    return unsaid_end(heard, said)

@@ -37,6 +37,7 @@ from engine import (
 from studio import VERSION
 from studio.cli.console import Reporter
 from studio.voices.transcription import Transcribe
+from training.voice.words import word_errors, words_of
 
 SENTENCES = (
     "The train leaves at a quarter to eight, and nobody is on the platform yet.",
@@ -149,20 +150,6 @@ def _same(alone: Sequence[Spoken], together: Sequence[Spoken]) -> bool:
     """Whether sentences had the same codes in company."""
     pairs = zip(alone, together, strict=False)
     return all(one.codes == other.codes for one, other in pairs)
-
-
-def words_of(text: str) -> list[str]:
-    return re.findall(r"[a-z']+", text.lower())
-
-
-def word_errors(spoken: Sequence[str], heard: Sequence[str]) -> int:
-    """The edit distance in words."""
-    row = list(range(len(heard) + 1))
-    for count, word in enumerate(spoken, 1):
-        above, row = row, [count]
-        for column, other in enumerate(heard):
-            row.append(min(above[column] + (word != other), row[-1] + 1, above[column + 1] + 1))
-    return row[-1]
 
 
 def machine() -> dict[str, Any]:

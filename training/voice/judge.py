@@ -11,7 +11,6 @@ high. What is compared is heard without any network: pitch, and the long-term sp
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from engine import SAMPLE_RATE, Clone, Codes, Engine, Preset, SpeechRequest, Waveform
 from training.voice.job import Epoch
 from training.voice.segments import trimmed
+from training.voice.words import word_errors, words_of
 
 AT_ONCE = 8
 SEED = 4_000
@@ -93,8 +93,9 @@ def measure(
     semitones = 12 * np.log2(np.median(pitches) / person.pitch) if pitches and person.pitch else 0
     words = None
     if recognise is not None:
-        counts = [word_errors(take.text, recognise(take.wave)) for take in takes]
-        words = sum(wrong for wrong, _ in counts) / max(1, sum(said for _, said in counts))
+        said = [words_of(take.text) for take in takes]
+        found = [words_of(recognise(take.wave)) for take in takes]
+        words = sum(map(word_errors, said, found)) / max(1, sum(map(len, said)))
     return Epoch(
         number=number,
         stopped=float(np.mean([take.finished for take in takes])),
@@ -201,20 +202,3 @@ def pitch(wave: Waveform) -> float:
     voiced = lags.max(1) > VOICED
     found = SAMPLE_RATE / (first + nearest[voiced])
     return float(np.median(found)) if len(found) else 0.0
-
-
-def word_errors(text: str, heard: str) -> tuple[int, int]:
-    """Wrong words of a text, and its words; characters where a script has no spaces."""
-    said, other = words_of(text), words_of(heard)
-    row = list(range(len(other) + 1))
-    for at, word in enumerate(said, 1):
-        before, row[0] = row[0], at
-        for column, found in enumerate(other, 1):
-            cost = before + (word != found)
-            before, row[column] = row[column], min(cost, row[column] + 1, row[column - 1] + 1)
-    return row[-1], len(said)
-
-
-def words_of(text: str) -> list[str]:
-    plain = re.sub(r"[’']", "", text.casefold())
-    return re.findall(r"[\u2e80-\uffff]|[^\W_]+", plain)

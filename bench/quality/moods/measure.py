@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.quality import acoustic_features
-from bench.quality.words import errors, heard_words, spoken_words
+from bench.quality.words import heard_words, spoken_words
 from engine import Clone, Engine, Mood, Mooded, Pcm, SpeechRequest, SpeechStream, Waveform
+from training.voice.words import word_errors
 
 PLAIN = "plain"
 DOSES = (0.5, 1.0, 1.5)
@@ -135,7 +136,7 @@ def judge(folder: Path, texts: Sequence[str], moods: Iterable[str]) -> None:
             continue
         sound = judges.prepared(_read(folder / f"{take.name}.wav"))
         said = spoken_words(texts[take.voice])
-        wrong = errors(said, heard_words(said, judges.transcript(sound)))
+        wrong = word_errors(said, heard_words(said, judges.transcript(sound)))
         told = {"mos": judges.naturalness(sound), "wrong": wrong, "words": len(said)}
         path.write_text(json.dumps(told))
 

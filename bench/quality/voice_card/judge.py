@@ -21,6 +21,7 @@ from bench.quality.judges import HEARD_RATE, Judges, missing
 from bench.quality.voice_card import card, recordings
 from bench.quality.voice_card.recordings import Spoken
 from engine import SAMPLE_RATE, write_atomic
+from training.voice.words import word_errors
 
 SOURCES = ("model", "teacher", "codec", "references")
 NATURAL = ("voices", "vector", "context", "blends", "styles", "long")
@@ -84,9 +85,9 @@ def judged(each: Spoken, clean: bool) -> Judged:
         heard = words.heard_words(said, panel.transcript(sound))
         found |= {
             "said": len(said),
-            "wrong": words.errors(said, heard),
+            "wrong": word_errors(said, heard),
             "unsaid_end": words.unsaid_end(said, heard),
-            "beyond": words.words_beyond(said, heard),
+            "beyond": words.unsaid_end(heard, said),
             "heard": " ".join(heard),
         }
     if take.part in WHO:

@@ -6,26 +6,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.quality.words import errors, heard_words, spoken_words, unsaid_end, words_beyond
+from bench.quality.words import heard_words, spoken_words, unsaid_end
 from training.data.text import words_of
+from training.voice.words import word_errors
 
 WORDS = st.lists(st.sampled_from(["the", "a", "lamp", "is", "on"]), max_size=8)
 
 
 @given(WORDS, WORDS, WORDS)
 def test_errors_are_a_distance(a: list[str], b: list[str], c: list[str]) -> None:
-    assert errors(a, a) == 0
-    assert errors(a, b) == errors(b, a)
-    assert errors(a, c) <= errors(a, b) + errors(b, c)
-    assert abs(len(a) - len(b)) <= errors(a, b) <= max(len(a), len(b))
-    assert (errors(a, b) == 0) == (a == b)
+    assert word_errors(a, a) == 0
+    assert word_errors(a, b) == word_errors(b, a)
+    assert word_errors(a, c) <= word_errors(a, b) + word_errors(b, c)
+    assert abs(len(a) - len(b)) <= word_errors(a, b) <= max(len(a), len(b))
+    assert (word_errors(a, b) == 0) == (a == b)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "errors"),
+    [("a b c", "a b c", 0), ("a b c", "a c", 1), ("a b", "a x b", 1), ("a b", "", 2), ("", "a", 1)],
+)
+def test_errors_are_words_missed_added_or_changed(said: str, heard: str, errors: int) -> None:
+    assert word_errors(said.split(), heard.split()) == errors
 
 
 @given(st.lists(st.integers(), max_size=8, unique=True), st.integers(0, 8))
 def test_what_is_cut_off_the_end_is_counted(numbers: list[int], kept: int) -> None:
     said = [str(number) for number in numbers]
     assert unsaid_end(said, said[:kept]) == len(said[kept:])
-    assert words_beyond(said[:kept], said) == len(said[kept:])
 
 
 def test_another_word_at_the_end_was_said() -> None:
@@ -77,5 +85,5 @@ def test_a_time_without_its_colon_is_a_time_where_one_was_said(text: str, transc
 
 def test_a_misheard_time_is_an_error() -> None:
     said = spoken_words("The train leaves at 5:20.")
-    assert errors(said, heard_words(said, "The train leaves at 530.")) == 1
-    assert errors(said, heard_words(said, "The train leaves at 5.")) == 1
+    assert word_errors(said, heard_words(said, "The train leaves at 530.")) == 1
+    assert word_errors(said, heard_words(said, "The train leaves at 5.")) == 1

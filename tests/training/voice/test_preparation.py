@@ -17,6 +17,7 @@ from training.voice.job import JobFolder
 from training.voice.prepare import Wish, make_job
 from training.voice.segments import cut, segments_of, trimmed
 from training.voice.texts import ENGLISH, READ, general_texts, judged_texts
+from training.voice.words import word_errors, words_of
 
 RATE = 24_000
 WISH = Wish("Ann", "presets/mini", "Ann Lee, my own voice", "english")
@@ -185,8 +186,10 @@ def test_pitch_pace_and_words_are_measured() -> None:
         assert judge.pitch(voiced(2, hertz)) == pytest.approx(hertz, rel=0.02)
     assert judge.pitch(silence(2)) == 0
     assert judge.pace([("ab c", 24_000), ("d!", 24_000)]) == pytest.approx(0.5)
-    assert judge.word_errors("It's a cold day.", "its a cold grey day") == (1, 4)
-    assert judge.word_errors("你好吗", "你好") == (1, 3)
+    cold = words_of("It's a cold day.")
+    assert (word_errors(cold, words_of("its a cold grey day")), len(cold)) == (1, 4)
+    good = words_of("你好吗")
+    assert (word_errors(good, words_of("你好")), len(good)) == (1, 3)
 
 
 def test_the_best_epoch_ends_keeps_its_words_and_is_nearer_than_the_clone() -> None:
