@@ -94,8 +94,8 @@ def measure(
     words = None
     if recognise is not None:
         said = [words_of(take.text) for take in takes]
-        found = [words_of(recognise(take.wave)) for take in takes]
-        words = sum(map(word_errors, said, found)) / max(1, sum(map(len, said)))
+        transcripts = [words_of(recognise(take.wave)) for take in takes]
+        words = sum(map(word_errors, said, transcripts)) / max(1, sum(map(len, said)))
     return Epoch(
         number=number,
         stopped=float(np.mean([take.finished for take in takes])),
