@@ -24,6 +24,7 @@ from engine.worker.kernels.cpu import codec as kernel
 from engine.worker.kernels.cpu.codec import Memory, Network, State
 from engine.worker.kernels.cpu.layers import array
 from engine.worker.kernels.cpu.llvm import LANES
+from engine.worker.kernels.cpu.memory import zeros
 from engine.worker.kernels.cpu.threads import ThreadTeam, fastest, new_sync
 from engine.worker.kernels.cpu.tiles import KEEP, RESIDUAL, SNAKE, STORE, pack
 from engine.worker.lean_torch import seeded
@@ -300,15 +301,15 @@ class CpuDecoder:
         own = max(int(rows[:, kernel.WIDTH].max()), block.sliding_window + 2 * block.head_dim)
         wide = MAX_FRAMES * int(sizes[rows[:, kernel.TO_WIDE] > 0].max())
         shared = (
-            np.zeros(size, np.float32),
-            np.zeros(wide, np.float32),
-            np.zeros((self.team.size, own), np.float32),
+            zeros(size, np.float32),
+            zeros(wide, np.float32),
+            zeros((self.team.size, own), np.float32),
             new_sync(),
         )
         kinds = [
             np.int16 if each.weights.dtype == np.int16 else np.float32 for each in self._networks
         ]
-        return [Memory(np.zeros((2, size), kind), *shared) for kind in kinds]
+        return [Memory(zeros((2, size), kind), *shared) for kind in kinds]
 
     def step(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
         """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop]."""

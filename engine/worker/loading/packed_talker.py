@@ -28,13 +28,13 @@ Item = TypeVar("Item")
 
 
 def packed_forms(talker: Talker, panels: bool) -> dict[str, Form]:
-    """Of a talker's packed weights, from one without memory whose layers are quantised already.
-    `panels`: layers of 4 bits are kept as these alone."""
+    """Of a talker's packed weights, from one whose layers are quantised already, with memory or
+    without. `panels`: layers of 4 bits are kept as these alone."""
     found = {}
     for name, tensor, layer in _tensors(talker):
-        if layer is None or not name.endswith(".weight"):
+        if layer is None or name.endswith(".bias"):
             found[name] = form_of(tensor)
-        else:
+        elif name.endswith(".weight"):  # scales are there only where memory is
             found |= _layer_forms(name.removesuffix(".weight"), layer, panels)
     for path, linear in _full_layers(talker):
         found[path + NARROW] = Form(torch.int16, tuple(linear.weight.shape))

@@ -18,9 +18,11 @@ from numba.extending import intrinsic
 from engine.worker.kernels.cpu import llvm
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.llvm import LANES
+from engine.worker.kernels.cpu.memory import LINE
 
 VECTORS = 4  # of a sum
 MULTIPLE = LANES * VECTORS  # inputs are a multiple of this
+AHEAD = 2048  # bytes of weights that are on their way while others are multiplied
 BLOCK = 16  # outputs whose weights stay in the first cache while they meet all rows
 
 
@@ -54,7 +56,12 @@ def _dots(count: int) -> Callable[..., Any]:
 
         step = context.get_constant(types.intp, MULTIPLE)
         nothing = context.get_constant(types.intp, 0)
+        size = signature.args[0].dtype.bitwidth // 8
+        streamed = signature.args[0].dtype != types.float32  # these may be inputs
         with cgutils.for_range_slice(builder, nothing, whole, step) as (start, _):
+            for ahead in range(AHEAD, AHEAD + MULTIPLE * size, LINE) if streamed else ():
+                later = builder.add(start, context.get_constant(types.intp, ahead // size))
+                llvm.fetch(builder, builder.gep(weights.data, [later]))
             for place in range(VECTORS):
                 at = builder.add(start, context.get_constant(types.intp, place * LANES))
                 weight = _widen(builder, llvm.load(builder, weights.data, at, stored, 1))

@@ -26,6 +26,7 @@ from engine.worker.kernels.cpu import llvm, nibbles
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import MULTIPLE, dot, dots_of, multiply, sum_of
 from engine.worker.kernels.cpu.llvm import LANES
+from engine.worker.kernels.cpu.memory import empty, zeros
 from engine.worker.kernels.cpu.threads import barrier, new_sync
 
 Floats: TypeAlias = NDArray[np.float32]
@@ -63,10 +64,8 @@ class Rounded(NamedTuple):
     def allocate(cls, threads: int, rows: int, inputs: int) -> Rounded:
         """All threads' memory: each array has one more dimension."""
         size = threads, rows, inputs // GROUP
-        values = np.zeros((threads, rows, inputs), np.int8)
-        return cls(
-            values, np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.int32)
-        )
+        values = zeros((threads, rows, inputs), np.int8)
+        return cls(values, zeros(size, np.float32), zeros(size, np.float32), zeros(size, np.int32))
 
 
 class Scratch(NamedTuple):
@@ -90,9 +89,9 @@ class Scratch(NamedTuple):
         kept = 2 * config.kv_heads * config.head_dim
         inner = config.intermediate_size
         sizes = (width, heads + kept, heads, inner, max(2 * inner, width))
-        x, qkv, attended, hidden, products = (np.zeros((rows, size), np.float32) for size in sizes)
-        normed = np.zeros((threads, rows, width), np.float32)
-        own = np.zeros((threads, positions + config.head_dim), np.float32)
+        x, qkv, attended, hidden, products = (zeros((rows, size), np.float32) for size in sizes)
+        normed = zeros((threads, rows, width), np.float32)
+        own = zeros((threads, positions + config.head_dim), np.float32)
         rounded = Rounded.allocate(threads, rows, max(width, heads, inner))
         return cls(x, qkv, attended, hidden, products, normed, own, rounded, new_sync())
 
@@ -108,8 +107,7 @@ def pack(layers: Sequence[Any]) -> tuple[NDArray[Any], Floats]:
     if (kept := _kept_narrow(layers)) is not None:
         return kept, np.ones(kept.shape[:2], np.float32)
     like = torch.empty(0, dtype=given[0].dtype).numpy().dtype
-    # numpy takes huge pages where Linux has them: a thread reads 14 GB/s from them, otherwise 11
-    weights = torch.from_numpy(np.empty((len(given), *given[0].shape), like))
+    weights = torch.from_numpy(empty((len(given), *given[0].shape), like))
     for layer, weight, own in zip(layers, weights, given, strict=True):
         weight.copy_(own)
         if isinstance(layer, QuantizedLinear):
@@ -129,7 +127,7 @@ def _kept_narrow(layers: Sequence[Any]) -> NDArray[np.int16] | None:
     if any(getattr(layer, "narrow", None) is None for layer in layers):
         return None
     narrow: list[Tensor] = [layer.narrow for layer in layers]
-    bits = np.empty((len(narrow), *narrow[0].shape), np.int16)  # in huge pages, see `pack`
+    bits = empty((len(narrow), *narrow[0].shape), np.int16)  # in huge pages
     for number, layer in enumerate(layers):
         bits[number] = narrow[number].numpy()
         layer.narrow = None
@@ -153,7 +151,7 @@ def _narrowed(weights: Tensor) -> NDArray[Any]:
     """Weights as bfloat16, in int16, where it holds all of them exactly: half as much is read."""
     if not all(torch.equal(layer.bfloat16().float(), layer) for layer in weights):
         return weights.numpy()
-    bits = np.empty(weights.shape, np.int16)  # by numpy, as above
+    bits = empty(weights.shape, np.int16)
     torch.from_numpy(bits).view(torch.bfloat16).copy_(weights)
     return bits
 
@@ -166,7 +164,7 @@ def _pack_panels(layers: Sequence[Any]) -> NDArray[np.uint8]:
             return together.numpy()
     outputs, groups = layers[0].out_features, layers[0].in_features // GROUP
     size = len(layers), outputs // LANES, groups * nibbles.GROUP_BYTES
-    panels = np.empty(size, np.uint8)
+    panels = empty(size, np.uint8)
     for layer, own in zip(layers, panels, strict=True):
         own[:] = nibbles.pack(layer.levels, layer.scales)
         layer.panels = torch.from_numpy(own)

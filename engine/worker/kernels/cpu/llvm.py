@@ -69,6 +69,13 @@ def store(builder: Any, value: Any, data: Any, at: Any, align: int = 4) -> None:
     builder.store(value, pointer(builder, data, at, value.type), align=align)
 
 
+def fetch(builder: Any, address: Any) -> None:
+    """Bring what will be read soon into the cache; an address behind all memory does no harm."""
+    place = builder.bitcast(address, BYTE.as_pointer())
+    own = declare(builder, "llvm.prefetch.p0i8", ir.VoidType(), place.type, INT, INT, INT)
+    builder.call(own, [place, *(constant(INT, each) for each in (0, 3, 1))])
+
+
 def spread(builder: Any, value: Any) -> Any:
     """A vector of equal numbers."""
     kind = vector(value.type)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
@@ -34,6 +33,7 @@ from engine.worker.kernels.cpu.llvm import (
     arrays,
     constant,
     declare,
+    fetch,
     fma,
     load,
     spread,
@@ -61,12 +61,6 @@ def pack(levels: Tensor, scales: Tensor) -> NDArray[np.uint8]:
     steps = scales.view(groups, panels, LANES, 2).permute(1, 0, 3, 2).contiguous()
     steps = steps.view(torch.uint8).reshape(panels, groups, 2 * SCALE_BYTES)
     return torch.cat((nibbles, steps), 2).flatten(1).numpy()
-
-
-def _fetch(builder: Any, pointer: Any) -> None:
-    """Bring what will be read soon into the cache."""
-    fetch = declare(builder, "llvm.prefetch.p0i8", ir.VoidType(), pointer.type, INT, INT, INT)
-    builder.call(fetch, [pointer, *(constant(INT, each) for each in (0, 3, 1))])
 
 
 def _levels(builder: Any, data: Any, at: Any) -> list[Any]:
@@ -180,7 +174,7 @@ def _panel(count: int) -> Callable[..., Any]:
                 after = builder.add(start, builder.mul(groups, constant(at.type, GROUP_BYTES)))
                 for line in range(0, GROUP_BYTES, 64):
                     own = builder.add(after, constant(at.type, line))
-                    _fetch(builder, builder.gep(weights.data, [own]))
+                    fetch(builder, builder.gep(weights.data, [own]))
             inputs = builder.mul(group, constant(group.type, GROUP))
             for own, held in zip(rows, sums, strict=True):
                 whole = spread(builder, builder.load(data(starts, own, group)))

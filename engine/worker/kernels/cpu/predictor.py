@@ -28,6 +28,7 @@ from engine.worker.kernels.cpu.layers import (
     side_by_side,
     span,
 )
+from engine.worker.kernels.cpu.memory import zeros
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier
 from engine.worker.state.sampling import SamplingTensors
 
@@ -185,9 +186,9 @@ class CpuPredictor:
         config, count = predictor.model.config, len(predictor.lm_head)
         tables = _pack_tables(predictor)
         projection = predictor.small_to_mtp_projection
-        scales = np.zeros((0, 0), np.float32)
+        scales = zeros((0, 0), np.float32)
         if isinstance(projection, nn.Identity):
-            matrix = np.zeros((0, 0, 0), np.float32), scales, scales.reshape(-1)
+            matrix = zeros((0, 0, 0), np.float32), scales, scales.reshape(-1)
         else:
             matrix = *pack([projection]), projection.bias.detach().numpy()
         self._books = Books(*pack(list(predictor.lm_head)), tables, *matrix)
@@ -197,15 +198,15 @@ class CpuPredictor:
         rotary = rotary_embedding(at, config.head_dim, config.rope_theta)
         self._rotary = tuple(array(part[0, 0]) for part in rotary)
         size = (config.layers, rows, config.kv_heads, count + 1, config.head_dim)
-        self._cache = np.zeros(size, np.float32), np.zeros(size, np.float32)
+        self._cache = zeros(size, np.float32), zeros(size, np.float32)
         vocabulary = tables.shape[1]
         self._memory = (
             np.arange(rows),
-            np.zeros(2 * rows, np.int64),
-            np.zeros((2 * rows, tables.shape[2]), np.float32),
-            np.zeros((rows, vocabulary), np.float32),
-            np.zeros((team.size, vocabulary), np.float32),
-            np.zeros((team.size, vocabulary), np.int64),
+            zeros(2 * rows, np.int64),
+            zeros((2 * rows, tables.shape[2]), np.float32),
+            zeros((rows, vocabulary), np.float32),
+            zeros((team.size, vocabulary), np.float32),
+            zeros((team.size, vocabulary), np.int64),
         )
         self._scratch = Scratch.allocate(config, 2 * rows, count + 1, team.size)
 

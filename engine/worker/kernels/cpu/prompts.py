@@ -31,6 +31,7 @@ from engine.worker.kernels.cpu.layers import (
     rotate,
 )
 from engine.worker.kernels.cpu.llvm import LANES
+from engine.worker.kernels.cpu.memory import zeros
 from engine.worker.kernels.cpu.row_products import (
     AT_ONCE,
     SPAN,
@@ -75,7 +76,7 @@ class Memory(NamedTuple):
         width, inner, rows = config.hidden_size, config.intermediate_size, AT_ONCE
         sizes = width, width, heads + 2 * kept, heads, inner
         positions = -(-positions // SPAN) * SPAN
-        x, normed, qkv, attended, gated = (np.zeros((rows, size), np.float32) for size in sizes)
+        x, normed, qkv, attended, gated = (zeros((rows, size), np.float32) for size in sizes)
         return cls(
             x,
             normed,
@@ -86,10 +87,10 @@ class Memory(NamedTuple):
             Inputs.allocate(rows, heads, bits),
             Inputs.allocate(rows, inner, bits),
             Tiles.allocate(threads, max(width, heads, inner), bits),
-            np.zeros(kept * positions, np.float32),
-            np.zeros(kept * positions, np.float32),
-            np.zeros((threads, QUERIES, positions), np.float32),
-            np.zeros((threads, config.head_dim), np.float32),
+            zeros(kept * positions, np.float32),
+            zeros(kept * positions, np.float32),
+            zeros((threads, QUERIES, positions), np.float32),
+            zeros((threads, config.head_dim), np.float32),
             new_sync(),
         )
 

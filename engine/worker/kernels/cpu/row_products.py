@@ -24,6 +24,7 @@ from engine.worker.kernels.cpu import llvm, nibbles
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.layers import Floats, array
 from engine.worker.kernels.cpu.llvm import LANES
+from engine.worker.kernels.cpu.memory import zeros
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, new_sync
 from engine.worker.kernels.cpu.tiles import ROWS, STORE, product
 
@@ -47,11 +48,9 @@ class Inputs(NamedTuple):
 
     @classmethod
     def allocate(cls, rows: int, inputs: int, bits: int) -> Inputs:
-        values = np.zeros((rows, inputs), np.int8 if bits == 4 else np.int16)
+        values = zeros((rows, inputs), np.int8 if bits == 4 else np.int16)
         size = rows, inputs // GROUP if bits == 4 else 0
-        return cls(
-            values, np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.int32)
-        )
+        return cls(values, zeros(size, np.float32), zeros(size, np.float32), zeros(size, np.int32))
 
 
 class Tiles(NamedTuple):
@@ -63,9 +62,9 @@ class Tiles(NamedTuple):
 
     @classmethod
     def allocate(cls, threads: int, inputs: int, bits: int) -> Tiles:
-        unpacked = np.zeros((threads, 2, 0 if bits == 4 else SPAN * inputs), np.int16)
-        results = np.zeros((threads, 2, TILE, SPAN), np.float32)
-        return cls(results, unpacked, np.zeros(SPAN, np.float32))
+        unpacked = zeros((threads, 2, 0 if bits == 4 else SPAN * inputs), np.int16)
+        results = zeros((threads, 2, TILE, SPAN), np.float32)
+        return cls(results, unpacked, zeros(SPAN, np.float32))
 
 
 @intrinsic
