@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import uvicorn
 
+from studio.context import Studio
 from tests.support import serving
 from tests.support.serving import ClosingServer
 
@@ -314,3 +315,14 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
         self._thread.join(10)
+
+
+def serve_page(studio: Studio) -> Server:
+    """The whole page of a studio."""
+    from fastapi import FastAPI
+
+    from studio.ui.page import mount_page  # imports Gradio
+
+    application = FastAPI()
+    mount_page(application, studio)
+    return Server(application)

@@ -9,15 +9,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-import fastapi
 from gradio.context import Context
 
 from engine import Library
 from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
 from studio.takes.take_store import Takes
-from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, Tap
+from tests.support.browser import OpenPage, Tap, serve_page
 
 
 class Wire:
@@ -94,14 +92,11 @@ class House:
         stack.callback(self.wire.close)
 
     def start(self) -> str:
-        application = fastapi.FastAPI()
         Context.id = 0  # as in a process of its own
         engine = self._stack.enter_context(FakeEngine(costs=Costs(step=0.02)))
-        mount_page(
-            application,
-            open_studio(engine, Library(self._folder / "voices"), self.takes, guests=self._guests),
-        )
-        return self._stack.enter_context(Server(application))
+        library = Library(self._folder / "voices")
+        studio = open_studio(engine, library, self.takes, guests=self._guests)
+        return self._stack.enter_context(serve_page(studio))
 
 
 # Gradio imports what hidden tabs need after the page is ready; a cut before would break that off.

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import numpy as np
 import pytest
 
@@ -21,9 +20,8 @@ from engine import (
 )
 from studio.cli.app_context import MINI
 from studio.context import open_studio
-from studio.ui.page import mount_page
 from studio.voices.sample_vectors import mean_vector
-from tests.support.browser import OpenPage, Server, expect, open_tab
+from tests.support.browser import OpenPage, expect, open_tab, serve_page
 from tests.support.programs import CACHE
 
 TEXTS = (
@@ -73,9 +71,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 @pytest.fixture(scope="module")
 def url(browser: Any, engine: SpeechEngine, library: Library) -> Iterator[str]:
-    application = fastapi.FastAPI()
-    mount_page(application, open_studio(engine, library))
-    with Server(application) as url:
+    with serve_page(open_studio(engine, library)) as url:
         yield url
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import pytest
 from gradio.i18n import I18nData
 
@@ -19,7 +18,6 @@ from engine.testing import FakeEngine
 from engine.text.sentences import LANGUAGE_CODES
 from studio.context import open_studio
 from studio.ui import i18n, take_card
-from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, build_shell
 from studio.ui.shortcuts import KEYS, LINE_KEYS, WAITING
 from studio.ui.tabs.design import DESCRIBED, REFERENCE
@@ -27,7 +25,7 @@ from studio.ui.tabs.models import ABLE, FOREIGN, OFFER
 from studio.ui.tabs.speak_handlers import FILL, LETTERS, TOO_MANY
 from studio.ui.tabs.takes import NONE
 from studio.ui.tabs.voice_form import SAVED
-from tests.support.browser import OpenPage, Server, expect, open_tab
+from tests.support.browser import OpenPage, expect, open_tab, serve_page
 from tests.support.tab_makers import make_studio
 
 STUDIO = Path(i18n.__file__).parents[2]
@@ -128,13 +126,12 @@ def test_our_own_html_is_escaped_in_each_language(monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(scope="module")
 def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    application = fastapi.FastAPI()
-    with FakeEngine() as engine:
-        mount_page(
-            application, open_studio(engine, Library(tmp_path_factory.mktemp("zh") / "voices"))
-        )
-        with Server(application) as url:
-            yield url
+    library = Library(tmp_path_factory.mktemp("zh") / "voices")
+    with (
+        FakeEngine() as engine,
+        serve_page(open_studio(engine, library)) as url,
+    ):
+        yield url
 
 
 def test_a_chinese_browser_sees_chinese(open_page: OpenPage, url: str) -> None:

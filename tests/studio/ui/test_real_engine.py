@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import fastapi
 import numpy as np
 import pytest
 
@@ -13,8 +12,7 @@ from engine import SAMPLE_RATE, Library, open_engine
 from studio.cli.app_context import MINI
 from studio.context import open_studio
 from studio.takes.take_store import Takes
-from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, Tap, play_through
+from tests.support.browser import OpenPage, Tap, play_through, serve_page
 from tests.support.player_stage import as_heard
 from tests.support.programs import CACHE
 
@@ -28,12 +26,12 @@ def takes(tmp_path_factory: pytest.TempPathFactory) -> Takes:
 
 @pytest.fixture(scope="module")
 def url(browser: Any, takes: Takes, tmp_path_factory: Any) -> Iterator[str]:
-    application = fastapi.FastAPI()
     library = Library(tmp_path_factory.mktemp("voices"))
-    with open_engine([MINI], "cpu", cache=CACHE) as engine:
-        mount_page(application, open_studio(engine, library, takes))
-        with Server(application) as url:
-            yield url
+    with (
+        open_engine([MINI], "cpu", cache=CACHE) as engine,
+        serve_page(open_studio(engine, library, takes)) as url,
+    ):
+        yield url
 
 
 def test_a_press_is_heard_as_it_was_made(

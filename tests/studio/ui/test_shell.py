@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-import fastapi
 import numpy as np
 import pytest
 
@@ -25,17 +24,16 @@ from engine import (
 from engine.testing import Costs, FakeEngine, fake_capabilities
 from studio.context import open_studio
 from studio.takes.take_store import Takes
-from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, present, reason
 from studio.ui.tabs import engine_page
 from tests.support.browser import (
     PATIENCE,
     OpenPage,
-    Server,
     Tap,
     expect,
     open_tab,
     play_through,
+    serve_page,
     until_silent,
     wait_until,
 )
@@ -61,12 +59,10 @@ def takes(tmp_path_factory: pytest.TempPathFactory) -> Takes:
 def url(
     browser: Any, engine: FakeEngine, takes: Takes, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    application = fastapi.FastAPI()
     library = Library(tmp_path_factory.mktemp("data") / "voices")
     glad = learn_shift([(np.ones(16, np.float32), np.arange(16, dtype=np.float32))])
     library.moods.save("glad", glad, speaker_space(fake_capabilities()), "fake")
-    mount_page(application, open_studio(engine, library, takes))
-    with Server(application) as url:
+    with serve_page(open_studio(engine, library, takes)) as url:
         yield url
 
 

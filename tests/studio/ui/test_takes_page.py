@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import numpy as np
 import pytest
 
@@ -17,8 +16,7 @@ from engine import Library, Preset, SpeechRequest
 from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
 from studio.takes.take_store import Take, Takes
-from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, Tap, expect, open_tab, paste, wait_until
+from tests.support.browser import OpenPage, Tap, expect, open_tab, paste, serve_page, wait_until
 from tests.support.player_stage import as_heard
 
 TEXTS = ("The first of them.", "The second one.")
@@ -41,11 +39,8 @@ def takes(engine: FakeEngine, tmp_path_factory: pytest.TempPathFactory) -> Takes
 
 @pytest.fixture(scope="module")
 def url(browser: Any, engine: FakeEngine, takes: Takes, tmp_path_factory: Any) -> Iterator[str]:
-    application = fastapi.FastAPI()
-    mount_page(
-        application, open_studio(engine, Library(tmp_path_factory.mktemp("own") / "voices"), takes)
-    )
-    with Server(application) as url:
+    library = Library(tmp_path_factory.mktemp("own") / "voices")
+    with serve_page(open_studio(engine, library, takes)) as url:
         yield url
 
 

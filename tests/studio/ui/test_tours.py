@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import av
-import fastapi
 import pytest
 import soundfile
 
 from engine import Library, open_engine
 from studio.cli.app_context import MINI
 from studio.context import Studio, open_studio
-from studio.ui.page import mount_page
 from studio.ui.tabs.clone import READ_ALOUD
 from tests.studio.imports.books.book_makers import epub
 from tests.studio.ui.test_clone_page import MICROPHONE
-from tests.support.browser import OpenPage, Server, expect
+from tests.support.browser import OpenPage, expect, serve_page
 from tests.support.programs import CACHE
 
 RECORDED = 7_000  # ms that the line to read may take
@@ -43,9 +41,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 
 @pytest.fixture(scope="module")
 def url(browser: Any, studio: Studio) -> Iterator[str]:
-    application = fastapi.FastAPI()
-    mount_page(application, studio)
-    with Server(application) as url:
+    with serve_page(studio) as url:
         yield url
 
 
@@ -76,11 +72,6 @@ class Visitor:
 
     def choose(self, select: Any, value: str) -> None:
         select.select_option(value)
-        self.presses += 1
-
-    def give(self, field: str, file: Path) -> None:
-        """Drop it, or choose it in the system's dialog."""
-        self.page.locator(f"{field} input[type=file]").set_input_files(file)
         self.presses += 1
 
     def key(self, key: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import gradio as gr
 import pytest
 
@@ -16,14 +15,13 @@ from engine.testing import fake_capabilities as fake
 from studio.context import Studio, open_studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
-from studio.ui.page import mount_page
 from studio.ui.speech_form import asked_for
 from studio.ui.tabs.blend_handlers import BlendTab
 from studio.ui.tabs.clone import CloneTab
 from studio.ui.tabs.speak_handlers import SpeakHandlers
 from studio.ui.tabs.voices import facts
 from studio.ui.take_code import body_of
-from tests.support.browser import OpenPage, Server, expect, open_tab
+from tests.support.browser import OpenPage, expect, open_tab, serve_page
 from tests.support.tab_makers import recording, told
 
 HERE = ("vivian", "ryan", "Gala")
@@ -176,11 +174,9 @@ def test_a_take_is_spoken_again_by_the_model_that_was_chosen(studio: Studio) -> 
 def opened(
     browser: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, FakeEngine]]:
-    application, folder = fastapi.FastAPI(), tmp_path_factory.mktemp("two")
-    with FakeEngine([CUSTOM, BASE]) as engine:
-        mount_page(application, open_studio(engine, Library(folder / "voices")))
-        with Server(application) as url:
-            yield url, engine
+    library = Library(tmp_path_factory.mktemp("two") / "voices")
+    with FakeEngine([CUSTOM, BASE]) as engine, serve_page(open_studio(engine, library)) as url:
+        yield url, engine
 
 
 def test_every_tab_follows_without_a_reload(

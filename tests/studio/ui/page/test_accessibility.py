@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import numpy as np
 import pytest
 
@@ -14,8 +13,7 @@ from engine import Library
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.context import open_studio
 from studio.takes.take_store import Takes
-from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, Tap, expect, open_tab
+from tests.support.browser import OpenPage, Tap, expect, open_tab, serve_page
 from tests.support.tab_makers import some_clone
 
 TABS = ("Speak", "Clone", "Design", "Blend", "Script", "Library", "Voices", "Engine")
@@ -55,11 +53,11 @@ def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     for number in range(2):
         takes.add(np.arange(9600, dtype=np.int16), f"Take {number}", "ryan", number)
     able = fake_capabilities(design=True, clone=True)
-    with FakeEngine([FakeCheckpoint(able)], costs=Costs(step=0.01)) as engine:
-        application = fastapi.FastAPI()
-        mount_page(application, open_studio(engine, library, takes))
-        with Server(application) as url:
-            yield url
+    with (
+        FakeEngine([FakeCheckpoint(able)], costs=Costs(step=0.01)) as engine,
+        serve_page(open_studio(engine, library, takes)) as url,
+    ):
+        yield url
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

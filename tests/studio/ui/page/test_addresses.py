@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import fastapi
 import pytest
 
 from engine import Library
 from engine.testing import FakeEngine
 from studio.context import open_studio
-from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, expect, open_tab
+from tests.support.browser import OpenPage, expect, open_tab, serve_page
 from tests.support.tab_makers import some_clone
 
 
@@ -21,11 +19,8 @@ from tests.support.tab_makers import some_clone
 def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     library = Library(tmp_path_factory.mktemp("data") / "voices")
     library.save("Ada", some_clone(), consent=True)
-    application = fastapi.FastAPI()
-    with FakeEngine() as engine:
-        mount_page(application, open_studio(engine, library))
-        with Server(application) as url:
-            yield url
+    with FakeEngine() as engine, serve_page(open_studio(engine, library)) as url:
+        yield url
 
 
 def opened(page: Any, name: str) -> None:

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import pytest
 
 from engine import Library
 from engine.testing import FakeEngine
 from studio.context import open_studio
-from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, open_tab
+from tests.support.browser import OpenPage, open_tab, serve_page
 
 # A network that brings the last word of the first stream after the answer to the second press.
 CLOSED_LATE = """
@@ -45,11 +43,11 @@ CLOSED_LATE = """
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    application = fastapi.FastAPI()
-    with FakeEngine() as engine:
-        mount_page(application, open_studio(engine, Library(tmp_path / "voices")))
-        with Server(application) as url:
-            yield url
+    with (
+        FakeEngine() as engine,
+        serve_page(open_studio(engine, Library(tmp_path / "voices"))) as url,
+    ):
+        yield url
 
 
 def opened(open_page: OpenPage, url: str, network: str) -> Any:

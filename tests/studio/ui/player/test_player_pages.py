@@ -148,7 +148,7 @@ def test_a_player_that_left_the_page_is_let_go(url: str, open_page: OpenPage) ->
           const page = { ask: async () => null, leave() {}, tell() {} };
           for (const _ of [1, 2, 3]) {
             const root = document.body.appendChild(document.createElement('div'));
-            window.timbre.addPlayer(root, {}, page);
+            window.timbre.addPlayer(root, page);
             root.remove();
           }
           return window.timbre.players.length;

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import pytest
 import soundfile
 
@@ -17,8 +16,7 @@ from studio.cli.app_context import MINI
 from studio.context import Studio, open_studio
 from studio.scripts.music.cue import PLAIN
 from studio.scripts.timeline import build_timeline
-from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, expect, open_tab, wait_until
+from tests.support.browser import OpenPage, expect, open_tab, serve_page, wait_until
 from tests.support.programs import CACHE
 from tests.support.tab_makers import recording
 
@@ -42,9 +40,7 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
 
 @pytest.fixture
 def url(browser: Any, studio: Studio) -> Iterator[str]:
-    application = fastapi.FastAPI()
-    mount_page(application, studio)
-    with Server(application) as url:
+    with serve_page(studio) as url:
         yield url
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import av
-import fastapi
 import pytest
 
 from engine import Library
@@ -18,9 +17,8 @@ from studio.context import open_studio
 from studio.scripts.export import export_jobs
 from studio.scripts.export.script_files import export
 from studio.scripts.store import ScriptStore
-from studio.ui.page import mount_page
 from tests.studio.imports.books.book_makers import epub
-from tests.support.browser import PATIENCE, OpenPage, Server, expect, open_tab
+from tests.support.browser import PATIENCE, OpenPage, expect, open_tab, serve_page
 
 BOOK = epub(
     {
@@ -32,11 +30,11 @@ BOOK = epub(
 
 @pytest.fixture
 def url(browser: Any, tmp_path: Path) -> Iterator[str]:
-    application = fastapi.FastAPI()
-    with FakeEngine(costs=Costs(step=0.002)) as engine:
-        mount_page(application, open_studio(engine, Library(tmp_path / "voices")))
-        with Server(application) as url:
-            yield url
+    with (
+        FakeEngine(costs=Costs(step=0.002)) as engine,
+        serve_page(open_studio(engine, Library(tmp_path / "voices"))) as url,
+    ):
+        yield url
 
 
 def book_given(page: Any) -> Any:

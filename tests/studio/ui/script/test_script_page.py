@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import numpy as np
 import pytest
 
@@ -19,10 +18,17 @@ from studio.context import open_studio
 from studio.scripts import Projects, plan, resolve_cast
 from studio.scripts.open_script import OpenScript
 from studio.scripts.store import ScriptStore
-from studio.ui.page import mount_page
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import PAGE, Board, View
-from tests.support.browser import PATIENCE, OpenPage, Server, Tap, expect, play_through, wait_until
+from tests.support.browser import (
+    PATIENCE,
+    OpenPage,
+    Tap,
+    expect,
+    play_through,
+    serve_page,
+    wait_until,
+)
 from tests.support.player_stage import as_heard
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -43,9 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(browser: Any, engine: FakeEngine, folder: Path) -> Iterator[str]:
-    application = fastapi.FastAPI()
-    mount_page(application, open_studio(engine, Library(folder / "voices")))
-    with Server(application) as url:
+    with serve_page(open_studio(engine, Library(folder / "voices"))) as url:
         yield url
 
 

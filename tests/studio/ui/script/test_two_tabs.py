@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import pytest
 
 from engine import Library
@@ -14,15 +13,14 @@ from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
 from studio.scripts import Projects, text_of
 from studio.takes.take_store import Takes
-from studio.ui.page import mount_page
 from tests.support.browser import (
     DRAWN,
     OpenPage,
-    Server,
     Tap,
     expect,
     in_front,
     open_tab,
+    serve_page,
     wait_until,
 )
 from tests.support.tab_makers import some_clone
@@ -40,13 +38,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def url(browser: Any, folder: Path) -> Iterator[str]:
-    application = fastapi.FastAPI()
-    with FakeEngine(costs=Costs(step=0.02)) as engine:
-        mount_page(
-            application, open_studio(engine, Library(folder / "voices"), Takes(folder / "takes"))
-        )
-        with Server(application) as url:
-            yield url
+    library, takes = Library(folder / "voices"), Takes(folder / "takes")
+    with (
+        FakeEngine(costs=Costs(step=0.02)) as engine,
+        serve_page(open_studio(engine, library, takes)) as url,
+    ):
+        yield url
 
 
 def script(page: Any) -> Any:

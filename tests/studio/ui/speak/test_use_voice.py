@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import fastapi
 import pytest
 
 from engine import Library
 from engine.testing import FakeEngine
 from studio.context import open_studio
-from studio.ui.page import mount_page
-from tests.support.browser import DRAWN, OpenPage, Server, expect, open_tab
+from tests.support.browser import DRAWN, OpenPage, expect, open_tab, serve_page
 from tests.support.tab_makers import some_clone
 
 
@@ -22,11 +20,8 @@ from tests.support.tab_makers import some_clone
 def url(browser: Any, tmp_path: Path) -> Iterator[str]:
     library = Library(tmp_path / "voices")
     library.save("Ada", some_clone(), consent=True)
-    application = fastapi.FastAPI()
-    with FakeEngine() as engine:
-        mount_page(application, open_studio(engine, library))
-        with Server(application) as url:
-            yield url
+    with FakeEngine() as engine, serve_page(open_studio(engine, library)) as url:
+        yield url
 
 
 HEARD = "window.timbre.players.some(({ now }) => now?.made && now.report?.played > 4800)"

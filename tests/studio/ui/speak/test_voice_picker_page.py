@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import pytest
 
 from engine import Library, open_engine
 from studio.cli.app_context import MINI
 from studio.context import open_studio
 from studio.takes.take_store import Takes
-from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, expect
+from tests.support.browser import OpenPage, expect, serve_page
 from tests.support.programs import CACHE
 
 POINTED = 800  # ms after which a card that was pointed at would be heard
@@ -37,11 +35,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(browser: Any, folder: Path) -> Iterator[str]:
-    application = fastapi.FastAPI()
-    with open_engine([MINI], "cpu", cache=CACHE) as engine:
-        mount_page(application, open_studio(engine, Library(folder / "voices")))
-        with Server(application) as url:
-            yield url
+    with (
+        open_engine([MINI], "cpu", cache=CACHE) as engine,
+        serve_page(open_studio(engine, Library(folder / "voices"))) as url,
+    ):
+        yield url
 
 
 def cards(page: Any) -> Any:
