@@ -24,6 +24,7 @@ from torch import Tensor
 from engine.worker.cuda_graphs import GraphCapture
 
 LAYERS, WIDTH, INNER, HEADS, KEPT, DIM = 28, 2048, 6144, 16, 8, 128
+REPEATS = 20  # of a timed graph
 BANDWIDTH = 4.3e12  # bytes per second, the most that was measured on an H200
 # name -> columns, inputs, what is fused
 PRODUCTS = {
@@ -99,16 +100,16 @@ def _spread(call: Callable[..., Any], values: Sequence[Any]) -> Any:
     return call(*values)
 
 
-def microseconds(record: GraphCapture, run: Callable[[], Any], repeats: int = 20) -> float:
+def microseconds(record: GraphCapture, run: Callable[[], Any]) -> float:
     run()
     replay = record(run)
     replay()
     torch.cuda.synchronize()
     begun = time.perf_counter()
-    for _ in range(repeats):
+    for _ in range(REPEATS):
         replay()
     torch.cuda.synchronize()
-    return 1e6 * (time.perf_counter() - begun) / repeats
+    return 1e6 * (time.perf_counter() - begun) / REPEATS
 
 
 def tune(rows: list[int], record: GraphCapture) -> list[dict[str, Any]]:

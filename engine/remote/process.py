@@ -59,18 +59,14 @@ Make: TypeAlias = Callable[[Mapping[str, Checkpoint]], Engine]
 log = logging.getLogger("timbre")
 
 
-def process_engine(
-    make: Make,
-    clock: Callable[[], float] = time.monotonic,
-    booted: BootedProcess | None = None,
-) -> RemoteEngine:
+def process_engine(make: Make, booted: BootedProcess | None = None) -> RemoteEngine:
     """`make` runs in the new process: with no checkpoints at first, and with those that were there
     when it is started again. It is pickled by its name. `booted`: a process that waits for it.
 
     Raises what `make` raises, if it is a TimbreError.
     """
     process = EngineProcess(make, booted)
-    return RemoteEngine(process.checkpoints, process.settings, process, clock)
+    return RemoteEngine(process.checkpoints, process.settings, process)
 
 
 @dataclass(frozen=True)

@@ -105,12 +105,12 @@ def piece_end(text: str, longest: int, keep: re.Pattern[str] = _NOTHING_KEPT) ->
     return len(text) if limit == len(text) else _place_to_cut(window, limit, keep)
 
 
-def open_end(text: str, least: int, language: str = "auto") -> int:
+def open_end(text: str, least: int) -> int:
     """Where open text may be cut: after the first sentence that ends after `least` letters; 0: not
     yet. More text must have begun after it.
     """
     for match in _END.finditer(text, _prefix(text, least) - 1):
-        if letters(text[match.end() :]) and _is_end(text, match, language):
+        if letters(text[match.end() :]) and _is_end(text, match, "auto"):
             return match.end()
     return 0
 

@@ -27,11 +27,10 @@ PLAYING: dict[str, Any] = {
 }
 
 
-def live_player(takes: LiveTakes, *, language: str = "", **kwargs: Any) -> gr.HTML:
+def live_player(takes: LiveTakes, **kwargs: Any) -> gr.HTML:
     """A player for what `takes.play` yields.
 
     Its events: `take` (the audio is complete and saved), `heard` (playback has ended) and `stop`.
-    `language` is "en" or "zh"; by default the browser's.
 
     A function, not a subclass: Gradio writes a .pyi file for every subclass of its components.
     """
@@ -45,7 +44,7 @@ def live_player(takes: LiveTakes, *, language: str = "", **kwargs: Any) -> gr.HT
     return gr.HTML(
         html_template='<div class="timbre-source"></div>',
         apply_default_css=False,
-        js_on_load=on_load("static/player/player.js", ("take", "heard", "stop"), language=language),
+        js_on_load=on_load("static/player/player.js", ("take", "heard", "stop")),
         server_functions=[missing, leave],
         **kwargs,
     )

@@ -27,7 +27,6 @@ from training.voice.losses import first_loss, forward
 from training.voice.sequences import Line, SequenceMaker, batch_of
 
 HELD_OUT = 10  # one line in so many
-STRANGER = 0.5  # of the usual distance to the middle below which a line's likeness is no other's
 TWO_SPEAKERS = 0.15  # share of a second group of vectors that is one
 APART = 2.0  # times the spread within, that two people's vectors lie apart
 MISMATCHED = 0.25  # share of lines with others' words at which the whole list is wrong

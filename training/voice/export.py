@@ -25,7 +25,6 @@ from engine.worker.loading.model_loader import load_talker
 from engine.worker.loading.weight_loader import export
 from training.voice.adapter import Adapter
 
-EMBEDDING = "talker.model.codec_embedding.weight"
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 

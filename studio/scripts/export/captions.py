@@ -46,17 +46,8 @@ def captions(
     return shown
 
 
-def srt(timeline: Timeline, sounds: LineAudio | None = None) -> str:
+def srt(shown: Sequence[Caption]) -> str:
     """SubRip; speakers are named if there are several."""
-    return srt_of(captions(timeline, sounds))
-
-
-def vtt(timeline: Timeline, sounds: LineAudio | None = None) -> str:
-    """WebVTT, with voices."""
-    return vtt_of(captions(timeline, sounds))
-
-
-def srt_of(shown: Sequence[Caption]) -> str:
     named = _is_dialogue(shown)
     entries = [
         f"{number}\n{_clock(each.start, ',')} --> {_clock(each.end, ',')}\n"
@@ -66,7 +57,8 @@ def srt_of(shown: Sequence[Caption]) -> str:
     return "\n".join(entries)
 
 
-def vtt_of(shown: Sequence[Caption]) -> str:
+def vtt(shown: Sequence[Caption]) -> str:
+    """WebVTT, with voices."""
     entries = [
         f"{_clock(each.start, '.')} --> {_clock(each.end, '.')}\n"
         f"{_voice(each.speaker)}{_escape(_rows(each.text))}\n"

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from engine import SAMPLE_RATE, RequestError
 from studio.scripts.books import LANGUAGES
 from studio.scripts.export.audio_files import AudioFormat, Tags
-from studio.scripts.export.captions import captions, chapter_list, srt_of, vtt_of
+from studio.scripts.export.captions import captions, chapter_list, srt, vtt
 from studio.scripts.export.export_files import export_file, export_lines
 from studio.scripts.export.loudness import WANTED, loudness_gains
 from studio.scripts.line_audio import LineAudio
@@ -153,7 +153,7 @@ def _texts(
     timeline: Timeline, name: str, sounds: LineAudio, on_progress: Callable[[float], object]
 ) -> dict[str, str]:
     shown = captions(timeline, sounds, on_progress)  # aligned once
-    texts = {f"{name}.srt": srt_of(shown), f"{name}.vtt": vtt_of(shown)}
+    texts = {f"{name}.srt": srt(shown), f"{name}.vtt": vtt(shown)}
     if len(timeline.chapters) > 1:
         texts[f"{name}-chapters.txt"] = chapter_list(timeline)
     return texts

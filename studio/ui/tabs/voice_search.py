@@ -19,7 +19,7 @@ SEARCHED: Final = "timbre-voice-menu"  # the class of such a menu
 FOUND: Final = on_event("gradio_compat/voice_search.js", "showFound")
 
 
-def keep_listed(menu: gr.Dropdown, offer: Callable[..., Any], opening: bool = True) -> None:
+def keep_listed(menu: gr.Dropdown, offer: Callable[..., Any]) -> None:
     """Let `offer(words, selected)` refresh what a menu lists.
 
     That is when its tab is shown, when it is opened, while somebody types into it, and when another
@@ -28,5 +28,5 @@ def keep_listed(menu: gr.Dropdown, offer: Callable[..., Any], opening: bool = Tr
     """
     words = gr.Textbox("", elem_id=f"{menu.elem_id}-words", elem_classes="timbre-unseen")
     moments = [menu.focus, menu.change, words.change]
-    offered = on_show(offer, [menu], [words, menu], moments, opening, preprocess=False, queue=False)
+    offered = on_show(offer, [menu], [words, menu], moments, preprocess=False, queue=False)
     offered.then(None, None, None, js=FOUND, show_progress="hidden")

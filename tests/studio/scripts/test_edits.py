@@ -18,7 +18,6 @@ from studio.scripts.text.typed import script_of_text
 SENTENCES = [
     f"This is sentence number {word} of the text." for word in ["one", "two", "three", "four"]
 ]
-ACTIONS = ("edit", "redo", "speaker", "lock", "insert", "remove")
 TEXTS = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=8)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from engine import Clone, Mood, Mooded, Preset, Voice, mood_runs
-from studio.scripts.export.captions import srt, vtt
+from studio.scripts.export.captions import captions, srt, vtt
 from studio.scripts.export.export_files import line_name
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan
@@ -133,7 +133,8 @@ def test_no_tag_is_in_captions_names_and_titles(tmp_path: Path) -> None:
     for each in planned:
         sounds.keep(each.key, np.ones(4800, np.int16))
     timeline = build_timeline(script, planned, sounds)
-    shown = " ".join([srt(timeline), vtt(timeline), *map(line_name, (1, 2), timeline.heard)])
+    captioned = captions(timeline)
+    shown = " ".join([srt(captioned), vtt(captioned), *map(line_name, (1, 2), timeline.heard)])
     assert "Come in at once!" in shown
     assert "glad" not in shown
     assert title_of(script, MOODS).startswith("Come in at once!")

@@ -58,7 +58,7 @@ def test_a_book_becomes_a_sound_with_subtitles_and_chapters(tmp_path: Path) -> N
     assert soundfile.info(path).frames == timeline.samples
     spoken = sum(sounds.samples(job.key) for job in jobs) / SAMPLE_RATE
     assert timeline.samples / SAMPLE_RATE > spoken + 1.5
-    assert "Ben: I paid $12" in sc.srt(timeline)
+    assert "Ben: I paid $12" in sc.srt(sc.captions(timeline))
     assert sc.chapter_list(timeline).splitlines()[0] == "0:00:00 The Key"
 
     redone = edits.redo(script, script.lines[1].id, 99)

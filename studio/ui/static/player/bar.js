@@ -38,8 +38,8 @@ const SHAPE = `
     <button type="button" class="stop" disabled>${icon('', 'M6 6h12v12H6z')}</button>
   </div>`;
 
-function wordsFor(language) {
-  const tongue = (language || navigator.language || 'en').toLowerCase().split('-')[0];
+function wordsForBrowser() {
+  const tongue = (navigator.language || 'en').toLowerCase().split('-')[0];
   const words = WORDS[tongue] ?? WORDS.en;
   return (key, values = {}) =>
     words[key].replace(/\{(\w+)\}/g, (_, name) => values[name]);
@@ -52,9 +52,9 @@ export function clock(samples) {
 
 export class Bar {
   // set: { volume(level), rate(rate) }, called when a person moves the controls
-  constructor(language, set) {
+  constructor(set) {
     this.set = set;
-    this.word = wordsFor(language);
+    this.word = wordsForBrowser();
     this.player = null; // the one that is shown
     this.root = document.createElement('section');
     this.root.className = 'timbre-player';

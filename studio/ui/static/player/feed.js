@@ -21,10 +21,10 @@ function joined(head, rest) {
 export class Feed {
   // listener: begin(payload), audio(samples), news(payload), whole(total; null: not yet), lost()
   // ask(id, start): the server's answer to a gap, a payload or null
-  constructor(listener, ask, rawAllowed = true) {
+  constructor(listener, ask) {
     this.listener = listener;
     this.ask = ask;
-    this.rawAllowed = rawAllowed;
+    this.rawAllowed = true;
     this.id = null;
     this.received = 0; // samples
     this.seq = 0; // of the latest payload

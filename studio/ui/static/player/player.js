@@ -12,12 +12,12 @@ const KEPT = 'timbre/takes'; // where the server gives kept takes: studio/takes/
 
 class Player {
   // page: { ask(id, start), leave(id), tell(event, detail) }
-  constructor(root, options, page) {
+  constructor(root, page) {
     this.page = page;
     this.root = root;
     this.now = null; // the take that is being heard
     this.speaker = new Speaker((report) => (report.given ? this.given(report.given) : this.heard(report)));
-    this.feed = new Feed(this, page.ask, options.raw);
+    this.feed = new Feed(this, page.ask);
     this.changed = () => this.describe();
     Sound.context.addEventListener('statechange', this.changed);
   }
@@ -295,31 +295,31 @@ window.addEventListener('pagehide', () => {
 });
 
 // A player of a component, until that has left the page; `page`: see Player.
-export function addPlayer(root, options, page) {
-  open(options);
-  const player = new Player(root, options, page);
+export function addPlayer(root, page) {
+  open();
+  const player = new Player(root, page);
   players.push(player);
   whenGone(root, () => players.splice(players.indexOf(player), 1)[0].close());
   return player;
 }
 
 // Called by the component of Gradio when it appears (studio/ui/live_player.py).
-export function mount({ element, trigger, props, server, watch }, options) {
+export function mount({ element, trigger, props, server, watch }) {
   const page = {
     ask: (id, start) => server.missing({ id, start }),
     leave: (id) => server.leave({ id }).catch(() => {}),
     tell: trigger,
   };
-  const player = addPlayer(element.querySelector('.timbre-source'), options, page);
+  const player = addPlayer(element.querySelector('.timbre-source'), page);
   if (props.value) player.feed.past.add(props.value.id);
   watch('value', () => player.take(props.value));
 }
 
-function open({ language } = { language: '' }) {
+function open() {
   if (bar) return;
   addStyle(new URL('./player.css', import.meta.url));
   Sound.open();
-  bar = new Bar(language, { volume: setVolume, rate: setRate });
+  bar = new Bar({ volume: setVolume, rate: setRate });
   bar.showVolume(kept(VOLUME, 0, 1));
   bar.showRate(kept(RATE, 0.5, 2));
 }
@@ -344,7 +344,7 @@ export function hear({ take, voice, text, samples }) {
   const whole = again && bar.player.received >= Number(samples) && !bar.player.now.report?.first;
   if (again && (whole || bar.player.active || !bar.player.now.over)) return bar.player.toggle();
   const page = { ask: async () => null, leave() {}, tell() {} };
-  if (!deck) players.push((deck = new Player(bar.root, {}, page)));
+  if (!deck) players.push((deck = new Player(bar.root, page)));
   const ended = { reason: 'finished', message: '', take };
   const total = Number(samples);
   const payload = { id: `${take} ${performance.now()}`, voice, text, total, made: total, state: 'done', ended };
