@@ -238,14 +238,6 @@ def test_draining_lets_the_speaking_finish_and_nobody_in():
     assert engine.worker.closed
 
 
-def test_draining_has_an_end():
-    engine = FakeEngine(costs=Costs(step=0.05))
-    stream = engine.submit(ask("x" * 500))
-    assert engine.drain(0.1) is False
-    with pytest.raises(EngineClosed):
-        stream.collect()
-
-
 def test_a_closed_engine_says_so():
     engine = FakeEngine()
     assert engine.alive

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from engine import (
+    FRAME_SAMPLES,
     Busy,
     Clone,
     EngineClosed,
@@ -49,7 +50,11 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
 @pytest.fixture(scope="module")
 def expected() -> Pcm:
     with FakeEngine() as engine:
-        return engine.submit(HELLO).collect()
+        sound = engine.submit(HELLO).collect()
+    assert sound.dtype == np.int16
+    assert len(sound) == FRAME_SAMPLES * len(HELLO.text)
+    assert np.abs(sound).max() > 1000
+    return sound
 
 
 def fill(engine: SpeechEngine) -> tuple[list[SpeechStream], Busy]:
@@ -79,9 +84,11 @@ def test_all_speak_the_same_and_count_it(opened: Open, expected: Pcm) -> None:
         chunks = list(stream)
         assert np.array_equal(np.concatenate([chunk.pcm for chunk in chunks]), expected)
         assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+        assert all(len(chunk.pcm) == FRAME_SAMPLES * chunk.frames for chunk in chunks)
         assert stream.end is not None
         assert (stream.end.reason, stream.end.frames) == ("finished", len(HELLO.text))
-        assert stream.seed == 4
+        assert stream.end.seed == stream.seed == 4
+        assert list(stream) == []  # over is over
     soon(lambda: engine.stats().ended == {"finished": 3})
     stats = engine.stats()
     assert stats.audio_seconds == pytest.approx(3 * 0.08 * len(HELLO.text))
@@ -99,6 +106,32 @@ def test_a_stream_is_read_in_an_event_loop_too(opened: Open, expected: Pcm) -> N
         return [chunk.pcm async for chunk in engine.submit(HELLO)]
 
     assert np.array_equal(np.concatenate(asyncio.run(read())), expected)
+
+
+def test_a_drawn_seed_is_told_and_gives_the_same_again(opened: Open) -> None:
+    engine = opened(max_waiting=40).engine
+    first = engine.submit(replace(HELLO, seed=None))
+    again = engine.submit(replace(HELLO, seed=first.seed))
+    assert np.array_equal(first.collect(), again.collect())
+    assert first.end is not None
+    assert first.end.seed == first.seed
+    streams = [engine.submit(replace(HELLO, seed=None)) for _ in range(20)]
+    assert len({stream.seed for stream in streams}) > 10
+
+
+def test_who_waits_knows_the_place_in_the_queue(opened: Open) -> None:
+    own = opened(SLOW, max_num_seqs=1, max_waiting=4)
+    if not own.open_text:
+        pytest.skip("ZeroGPU tells nobody's place")
+    engine = own.engine
+    *speaking, last = [engine.submit(LONG) for _ in range(3)]
+    next(speaking[0])
+    soon(lambda: last.position is not None)
+    assert last.estimate is not None
+    for stream in speaking:
+        stream.cancel()
+    next(last)
+    assert last.position is None
 
 
 def test_what_cannot_be_spoken_is_refused_by_submit(opened: Open) -> None:
@@ -181,7 +214,7 @@ def test_visitors_who_wait_their_turn_are_all_served(opened: Open) -> None:
         await asyncio.gather(*(visitor(12 * number) for number in range(5)))
 
     asyncio.run(visitors())
-    assert sizes == [1920 * len(HELLO.text)] * 60
+    assert sizes == [FRAME_SAMPLES * len(HELLO.text)] * 60
 
 
 def test_cancelling_frees_the_slot_at_once(opened: Open) -> None:
@@ -260,7 +293,7 @@ def test_draining_lets_what_runs_finish(opened: Open) -> None:
     reader.start()
     assert engine.drain(60)
     reader.join(60)
-    assert sizes == [1920 * len(HELLO.text)]
+    assert sizes == [FRAME_SAMPLES * len(HELLO.text)]
 
 
 def test_what_speaks_may_die(opened: Open) -> None:
@@ -276,6 +309,7 @@ def test_what_speaks_may_die(opened: Open) -> None:
     assert heard.end is not None
     assert heard.end.reason == "error"
     assert heard.end.frames > 0
+    assert drained(heard) is None  # raised once
     assert drained(waiting) is None or not own.tries_again
     assert waiting.end is not None
     if own.dies_for_good:

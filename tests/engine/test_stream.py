@@ -51,27 +51,6 @@ def fail_from(fake: FakeEngine, frames: int) -> None:
     fake.worker.fault = fault
 
 
-def test_chunks_come_in_order_and_then_one_end():
-    with engine() as fake:
-        stream = fake.submit(request(seed=7))
-        chunks = list(stream)
-    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
-    assert sum(chunk.frames for chunk in chunks) == len(WORDS)
-    assert all(len(chunk.pcm) == chunk.frames * FRAME_SAMPLES for chunk in chunks)
-    assert stream.end.reason == "finished"
-    assert stream.end.seed == stream.seed == 7
-    assert list(stream) == []  # over is over
-
-
-def test_async_iteration_gives_the_same():
-    async def listen(fake: FakeEngine) -> list[bytes]:
-        return [chunk.pcm.tobytes() async for chunk in fake.submit(request(seed=7))]
-
-    with engine() as fake:
-        plain = fake.submit(request(seed=7)).collect()
-        assert b"".join(asyncio.run(listen(fake))) == plain.tobytes()
-
-
 def test_many_async_listeners_in_one_loop():
     async def listen(fake: FakeEngine) -> list[int]:
         async def one() -> int:
@@ -82,34 +61,6 @@ def test_many_async_listeners_in_one_loop():
 
     with engine(SLOW, max_num_seqs=16) as fake:
         assert asyncio.run(listen(fake)) == [len(WORDS)] * 20
-
-
-def test_collect_is_the_whole_sound():
-    with engine() as fake:
-        pcm = fake.submit(request()).collect()
-    assert pcm.dtype == np.int16
-    assert len(pcm) == len(WORDS) * FRAME_SAMPLES
-    assert np.abs(pcm).max() > 1000
-
-
-def test_a_drawn_seed_is_told_and_gives_the_same_again():
-    with engine() as fake:
-        first = fake.submit(request())
-        again = fake.submit(request(seed=first.seed))
-        assert first.collect().tobytes() == again.collect().tobytes()
-        others = {fake.submit(request()).seed for _ in range(20)}
-        assert len(others) > 10
-
-
-def test_errors_are_raised_after_the_chunks_and_once():
-    with engine(SLOW) as fake:
-        fail_from(fake, 5)
-        stream = fake.submit(request())
-        heard = []
-        with pytest.raises(StepFailed, match="flames"):
-            heard.extend(chunk.frames for chunk in stream)
-        assert list(stream) == []
-    assert stream.end.reason == "error"
 
 
 def test_async_errors_come_after_the_chunks():
@@ -152,15 +103,6 @@ def test_a_stream_that_ended_with_an_error_is_freed_at_once(read):
         gc.enable()
 
 
-def test_leaving_the_block_early_cancels():
-    with engine(SLOW) as fake:
-        with fake.submit(request("x" * 500)) as stream:
-            next(stream)
-        wait_until(lambda: stream.end)
-        assert stream.end.reason == "cancelled"
-        wait_until(lambda: not fake.worker.running)
-
-
 def test_leaving_an_async_block_early_cancels():
     async def leave(fake: FakeEngine) -> SpeechStream:
         async with fake.submit(request("x" * 500)) as stream:
@@ -190,16 +132,6 @@ def test_a_cancelled_task_frees_its_slot():
     with engine(SLOW) as fake:
         asyncio.run(leave(fake))
         wait_until(lambda: not fake.worker.running)
-
-
-def test_a_stream_nobody_holds_cancels_itself():
-    with engine(SLOW) as fake:
-        stream = fake.submit(request("x" * 500))
-        next(stream)
-        del stream
-        gc.collect()
-        wait_until(lambda: fake.stats().ended == {"cancelled": 1})
-        assert not fake.worker.running
 
 
 def test_cancel_is_quiet_and_chunks_already_here_can_be_taken():

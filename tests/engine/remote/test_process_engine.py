@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 from engine import (
-    Busy,
     CheckpointError,
     EngineClosed,
     EngineError,
@@ -98,19 +97,6 @@ def its(engine: RemoteEngine) -> EngineProcess:
 
 def kill(engine: RemoteEngine) -> None:
     its(engine)._process.kill()
-
-
-def test_who_waits_knows_the_place(open_engine: Open) -> None:
-    engine = open_engine(SLOW, max_num_seqs=1, max_waiting=1)
-    first = engine.submit(LONG)
-    next(first)
-    second = engine.submit(LONG)
-    soon(lambda: second.position == 0)
-    with pytest.raises(Busy):
-        engine.submit(LONG)
-    first.cancel()
-    next(second)
-    assert second.position is None
 
 
 def test_what_is_made_and_held_back_there_is_known_here(open_engine: Open) -> None:

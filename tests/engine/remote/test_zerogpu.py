@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from engine import (
-    Busy,
     Clone,
     Engine,
     EngineError,
@@ -76,9 +75,8 @@ def expected() -> bytes:
         return engine.submit(HELLO).collect().tobytes()
 
 
-@pytest.mark.parametrize("where", ["near", "forked"])
-def test_it_speaks_what_any_engine_speaks(where: str, expected: bytes, spaces: Any) -> None:
-    with lent(near if where == "near" else spaces.GPU) as engine:
+def test_a_forked_process_speaks_what_any_engine_speaks(expected: bytes, spaces: Any) -> None:
+    with lent(spaces.GPU) as engine:
         for _ in range(2):
             stream = engine.submit(HELLO)
             chunks = list(stream)
@@ -106,21 +104,11 @@ def test_requests_are_refused_before_a_device_is_asked_for() -> None:
     assert calls == []
 
 
-def test_a_seed_that_was_drawn_is_the_one_that_speaks() -> None:
-    with lent() as engine:
-        stream = engine.submit(replace(HELLO, seed=None))
-        first = stream.collect().tobytes()
-        assert stream.end is not None
-        again = engine.submit(replace(HELLO, seed=stream.end.seed)).collect().tobytes()
-    assert first == again
-
-
-@pytest.mark.parametrize("where", ["near", "forked"])
-def test_who_leaves_is_spoken_to_no_longer(where: str, spaces: Any) -> None:
+def test_who_leaves_a_forked_process_is_spoken_to_no_longer(spaces: Any) -> None:
     def slow() -> Engine:
         return there(Costs(step=0.01))
 
-    with lent(near if where == "near" else spaces.GPU, slow) as engine:
+    with lent(spaces.GPU, slow) as engine:
         with engine.submit(LONG) as stream:
             next(iter(stream))
         wait_until(lambda: stream.end, 60)
@@ -145,14 +133,6 @@ def test_a_file_that_is_cancelled_holds_the_device_no_longer() -> None:
         assert stream.end.reason == "cancelled"
         assert made[0].stats().steps < 200
         assert made[0].stats().running == 0
-
-
-def test_the_time_to_the_first_sound_is_counted() -> None:
-    with lent() as engine:
-        engine.submit(HELLO).collect()
-        first = engine.stats().first_audio
-        assert first is not None
-        assert 0 < first[0] < 60
 
 
 def test_a_request_left_in_the_middle_frees_its_slot() -> None:
@@ -199,20 +179,6 @@ def test_voices_are_copied_there(where: str, spaces: Any) -> None:
         assert isinstance(clone, Clone)
         assert np.array_equal(clone.vector, expected.vector)
         assert engine.submit(replace(HELLO, voice=clone)).collect().size
-
-
-def test_too_many_are_told_to_come_back() -> None:
-    def slow() -> Engine:
-        return there(Costs(step=0.05))
-
-    with lent(make=slow, max_waiting=2) as engine:
-        streams = [engine.submit(LONG) for _ in range(3)]
-        with pytest.raises(Busy):
-            engine.submit(LONG)
-        for stream in streams:
-            stream.cancel()
-        for stream in streams:
-            wait_until(lambda stream=stream: stream.end, 60)
 
 
 def test_models_stay_as_they_are() -> None:

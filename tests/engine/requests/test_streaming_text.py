@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
-
 import numpy as np
 import pytest
 
@@ -29,20 +26,6 @@ def engine(costs: Costs | None = None, **settings: object) -> FakeEngine:
 
 def request(words: str = "hello there", **more: object) -> SpeechRequest:
     return SpeechRequest(words, Preset("ryan"), **more)
-
-
-def test_text_can_be_added_while_it_speaks():
-    with engine(SLOW) as fake:
-        stream = fake.submit(request("one ", open_text=True))
-        heard = []
-        listener = threading.Thread(target=lambda: heard.extend(stream))
-        listener.start()
-        for word in ("two ", "three ", "four"):
-            stream.append(word)
-            time.sleep(0.02)
-        stream.close_text()
-        listener.join(30)
-    assert sum(chunk.frames for chunk in heard) == len("one two three four")
 
 
 def test_text_that_is_whole_takes_no_more():

@@ -6,7 +6,6 @@ import io
 from base64 import b64encode
 from typing import Any
 
-import numpy as np
 import pytest
 import soundfile
 from fastapi.testclient import TestClient
@@ -178,10 +177,3 @@ def test_leaving_frees_the_slot(slow: Engine, library: Library) -> None:
         hear(socket, until="audio.start")
         wait_until(lambda: slow.stats().running == 1)
     wait_until(lambda: slow.stats().running == 0, seconds=8)  # 16 to its end
-
-
-def test_audio_is_sixteen_bit_and_whole_samples(client: TestClient) -> None:
-    with client.websocket_connect(PATH) as socket:
-        say(socket, config(), *words("Hi."), DONE)
-        _, audio = hear(socket)
-    assert len(np.frombuffer(audio, "<i2")) % FRAME_SAMPLES == 0
