@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ from engine.model.configs import TalkerConfig
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda.predictor_kernels import PredictorKernels
 from engine.worker.kernels.cuda.predictor_persistent import PersistentPredictor, last_logits
-from engine.worker.kernels.verify import SampleFrame
+from engine.worker.kernels.verify import SampleFrame, plain_logits
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 
 FORMS = ("persistent", "partitioned", "tiled")
@@ -66,8 +66,8 @@ def check(network: Predictor, kernel: PersistentPredictor, rows: int) -> dict[st
     own_logits = last_logits(kernel.scratch, rows).clone()
     again, _ = kernel(*inputs.arguments)
     alone, _ = kernel(*inputs[rows - 1 : rows].arguments)
-    logits, sums = told(network, inputs, codes)
-    exact, _ = told(copy.deepcopy(network).double(), inputs, codes)
+    logits, sums = plain_given(network, inputs, codes)
+    exact, _ = plain_given(copy.deepcopy(network).double(), inputs, codes)
     drawn = [
         pick(each, inputs.own, inputs.uniforms[:, at : at + 1], CANDIDATES)
         for at, each in enumerate(logits)
@@ -90,10 +90,10 @@ def check_draws(network: Predictor, kernel: SampleFrame, rows: int) -> dict[str,
     inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
     codes, total = kernel(*inputs.arguments)
     again, _ = kernel(*inputs.arguments)
-    logits, sums = told(network, inputs, codes)
-    exact, _ = told(copy.deepcopy(network).double(), inputs, codes)
+    logits, sums = plain_given(network, inputs, codes)
+    exact, _ = plain_given(copy.deepcopy(network).double(), inputs, codes)
 
-    def agreed(each: list[Tensor]) -> float:
+    def agreed(each: Sequence[Tensor]) -> float:
         drawn = [pick(one, inputs.own, inputs.uniforms[:, at : at + 1], CANDIDATES)
                  for at, one in enumerate(each)]  # fmt: skip
         return (torch.stack(drawn, 1) == codes).float().mean().item()
@@ -107,17 +107,13 @@ def check_draws(network: Predictor, kernel: SampleFrame, rows: int) -> dict[str,
     )
 
 
-def told(network: Predictor, inputs: Inputs, codes: Tensor) -> tuple[list[Tensor], Tensor]:
+def plain_given(
+    network: Predictor, inputs: Inputs, codes: Tensor
+) -> tuple[tuple[Tensor, ...], Tensor]:
     """The plain logits of every codebook given the codes before it, and the sum."""
-    logits: list[Tensor] = []
     like = network.lm_head[0].weight
-
-    def choose(book: int, each: Tensor) -> Tensor:
-        logits.append(each)
-        return codes[:, book - 1]
-
-    _, total = network.sample(inputs.hidden.to(like.dtype), inputs.first.to(like.dtype), choose)
-    return logits, total
+    logits, total = plain_logits(network, inputs.hidden.to(like), inputs.first.to(like), codes)
+    return logits.unbind(1), total
 
 
 def value(logits: Tensor, ids: Tensor) -> Tensor:

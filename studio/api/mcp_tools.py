@@ -28,7 +28,7 @@ from studio.api.methods import refuse_method
 from studio.api.responses.audio_output import render
 from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.encoding import MEDIA_TYPES
-from studio.api.responses.streaming_response import whole
+from studio.api.responses.streaming_response import watched_whole
 from studio.voices.consent import is_consent
 
 if TYPE_CHECKING:
@@ -105,11 +105,7 @@ class VoiceTools:
         watch = self._context.metrics.watch("mcp", asked.format)
         request = await self._context.request(body, body.input, live=False)
         stream = await self._context.submit(request)
-        async with stream:
-            try:
-                pcm = await whole(stream)
-            finally:
-                watch.end(stream.end)
+        pcm = await watched_whole(stream, watch)
         data = await anyio.to_thread.run_sync(render, pcm, body.output)
         notices = "".join(f" {notice}" for notice in stream.notices)
         summary = f"Spoken with seed {stream.seed}.{notices}"

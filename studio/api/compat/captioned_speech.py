@@ -17,8 +17,7 @@ from studio.api.api_context import Shared
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import SpeechBody
 from studio.api.responses.audio_output import render
-from studio.api.responses.disconnect import cancel_on_disconnect
-from studio.api.responses.streaming_response import whole
+from studio.api.responses.streaming_response import watched_whole
 from studio.word_times import word_times
 
 router = APIRouter(tags=["captions"], route_class=BoundedJson)
@@ -34,11 +33,7 @@ async def captioned_speech(body: CaptionedBody, context: Shared, request: Reques
     watch = context.metrics.watch("whole", body.response_format)
     spoken = await context.request(body, body.input, live=False)
     stream = await context.submit(spoken)
-    async with stream:
-        try:
-            pcm = await cancel_on_disconnect(request, whole(stream))
-        finally:
-            watch.end(stream.end)
+    pcm = await watched_whole(stream, watch, request)
     return await anyio.to_thread.run_sync(_answer, body, said_text(spoken), pcm, stream.seed)
 
 

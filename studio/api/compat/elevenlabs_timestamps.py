@@ -23,8 +23,7 @@ from studio.api.errors import ApiError
 from studio.api.json_text import to_json
 from studio.api.metrics import Watch
 from studio.api.responses.audio_output import KeptRender, Render, render
-from studio.api.responses.disconnect import cancel_on_disconnect
-from studio.api.responses.streaming_response import Answer, Delivery, Wrapping, whole
+from studio.api.responses.streaming_response import Answer, Delivery, Wrapping, watched_whole
 
 router = APIRouter(tags=["elevenlabs"], route_class=BoundedJson)
 
@@ -41,11 +40,7 @@ async def with_timestamps(
     watch = context.metrics.watch("whole", speech.response_format)
     spoken = await context.request(speech, speech.input, live=False)
     stream = await context.submit(spoken)
-    async with stream:
-        try:
-            pcm = await cancel_on_disconnect(request, whole(stream))
-        finally:
-            watch.end(stream.end)
+    pcm = await watched_whole(stream, watch, request)
     fields = await anyio.to_thread.run_sync(_whole, speech, said_text(spoken), pcm)
     return JSONResponse(fields, headers={"x-seed": str(stream.seed)})
 

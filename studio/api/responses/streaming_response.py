@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 
 import anyio.to_thread
 import numpy as np
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -23,7 +24,7 @@ from studio.api.errors import ApiError, explain
 from studio.api.json_text import to_json
 from studio.api.metrics import Watch
 from studio.api.responses.audio_output import Output, Render, render
-from studio.api.responses.disconnect import left
+from studio.api.responses.disconnect import cancel_on_disconnect, left
 from studio.api.responses.encoding import MEDIA_TYPES, Format
 from studio.api.responses.word_timestamps import time_headers
 
@@ -210,6 +211,16 @@ async def pieces(stream: SpeechStream, render: Render, hold: int = 0) -> AsyncIt
 
 async def _here(work: Callable[..., bytes], *values: Pcm) -> bytes:
     return work(*values)
+
+
+async def watched_whole(stream: SpeechStream, watch: Watch, request: Request | None = None) -> Pcm:
+    """All of a stream's audio; cancelled if the client of `request` disconnects."""
+    async with stream:
+        try:
+            work = whole(stream)
+            return await (cancel_on_disconnect(request, work) if request else work)
+        finally:
+            watch.end(stream.end)
 
 
 async def whole(stream: SpeechStream) -> Pcm:

@@ -22,7 +22,7 @@ from studio.api.rates import address_of
 from studio.api.responses.audio_output import Output, render
 from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.encoding import MEDIA_TYPES
-from studio.api.responses.streaming_response import Answer, Delivery, usage, whole
+from studio.api.responses.streaming_response import Answer, Delivery, usage, watched_whole
 from studio.api.responses.word_timestamps import timestamps
 from studio.api.websocket.ws_session import WsSession
 
@@ -94,11 +94,7 @@ async def _spoken(context: ApiContext, fields: dict[str, Any]) -> dict[str, Any]
     watch = context.metrics.watch("batch", format)
     request = await context.request(item, item.input, live=False)
     stream = await context.submit(request)
-    async with stream:
-        try:
-            pcm = await whole(stream)
-        finally:
-            watch.end(stream.end)
+    pcm = await watched_whole(stream, watch)
     assert stream.end is not None  # read to its end
     data = await anyio.to_thread.run_sync(_in_base64, pcm, item.output)
     timed: dict[str, Any] = {}

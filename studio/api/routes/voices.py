@@ -30,7 +30,7 @@ from studio.api.bodies.schemas import BlendBody, DescribedVoice, Numbers
 from studio.api.errors import ApiError
 from studio.api.responses.audio_output import Output, render
 from studio.api.responses.disconnect import cancel_on_disconnect
-from studio.api.responses.streaming_response import whole
+from studio.api.responses.streaming_response import watched_whole
 from studio.ranged_response import etag_of, is_known, ranged_response, unchanged
 from studio.voices.consent import blend_consent, is_consent
 from studio.voices.consent_recordings import ConsentRecordings
@@ -229,11 +229,7 @@ async def preview(name: str, context: Shared, request: Request) -> Any:
 async def _spoken_preview(voice: Voice, seed: int, context: ApiContext, request: Request) -> bytes:
     watch = context.metrics.watch("whole", "wav")
     stream = await context.submit(SpeechRequest(PREVIEW, voice, seed=seed, live=False))
-    async with stream:
-        try:
-            pcm = await cancel_on_disconnect(request, whole(stream))
-        finally:
-            watch.end(stream.end)
+    pcm = await watched_whole(stream, watch, request)
     return await anyio.to_thread.run_sync(render, pcm, Output("wav"))
 
 

@@ -167,17 +167,17 @@ def _by_entries(blocks: Sequence[Block]) -> Iterator[Block]:
 
 def _spoken_title(entry: str, headings: Sequence[str]) -> tuple[str, list[str]]:
     """The title where the headings below it say the same, the longer form of it; other headings."""
-    own = _letters(entry)
-    rest = [each for each in headings if _letters(each) not in own]
+    own = letters_of(entry)
+    rest = [each for each in headings if letters_of(each) not in own]
     if len(rest) < len(headings):
         return entry, rest
-    joined = _letters("".join(headings))
+    joined = letters_of("".join(headings))
     if own and own in joined and len(joined) <= LONGEST_TITLE:
         return _joined(headings), []
     return "", rest
 
 
-def _letters(text: str) -> str:
+def letters_of(text: str) -> str:
     return "".join(char for char in text.casefold() if char.isalnum())
 
 

@@ -16,7 +16,13 @@ from typing import IO, Any
 
 from engine import InvalidText
 from studio.imports.archives import DAMAGED, TOO_LARGE
-from studio.imports.books.blocks import Block, Blocks, kind_of_title, without_titled_parts
+from studio.imports.books.blocks import (
+    Block,
+    Blocks,
+    kind_of_title,
+    letters_of,
+    without_titled_parts,
+)
 from studio.scripts.books import Book
 from studio.scripts.text.passages import MAX_CHAPTERS, MAX_CHARACTERS
 from studio.scripts.titles import plain
@@ -203,7 +209,7 @@ def _found(lines: list[str], at: int, title: str) -> tuple[int, int] | None:
 
 def _says(lines: list[str], title: str) -> bool:
     """Whether the lines are the title, maybe behind its number."""
-    shown, own = _letters("".join(lines)), _letters(title)
+    shown, own = letters_of("".join(lines)), letters_of(title)
     if not shown or not own or len(shown) > len(own) + _LONGEST_NUMBER:
         return False
     return shown == own or (shown.endswith(own) and bool(_NUMBERING.match(lines[0])))
@@ -267,7 +273,3 @@ def _page_numbers(text: str) -> list[str]:
     """Page numbers at the beginning and the end of a page."""
     lines = [own for own in (" ".join(line.split()) for line in text.splitlines()) if own]
     return [line for line in dict.fromkeys((*lines[:1], *lines[-1:])) if _NUMBER.fullmatch(line)]
-
-
-def _letters(text: str) -> str:
-    return "".join(char for char in text.casefold() if char.isalnum())

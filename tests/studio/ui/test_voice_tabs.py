@@ -18,7 +18,6 @@ import pytest
 from engine import SAMPLE_RATE, Library, SpeechRequest, parse_blend
 from engine.testing import Costs
 from studio.context import Studio, open_studio
-from studio.ui.page import mount_page
 from studio.ui.tabs import blend, clone, design, library
 from studio.ui.tabs.blend_handlers import PHRASE
 from tests.support.browser import (
@@ -30,6 +29,7 @@ from tests.support.browser import (
     open_tab,
     paste,
     play_through,
+    serve_page,
 )
 from tests.support.tab_makers import app_of, make_studio, mounted, recording
 
@@ -320,9 +320,7 @@ def test_programs_make_voices_too(url: str, studio, tmp_path: Path):
 
 def test_programs_are_refused_files_of_the_server(url: str, studio, tmp_path: Path):
     theirs = recording(tmp_path / "theirs.wav")
-    app = fastapi.FastAPI()
-    mount_page(app, open_studio(studio.engine, studio.library, studio.takes))
-    with Server(app) as real:
+    with serve_page(open_studio(studio.engine, studio.library, studio.takes)) as real:
         event, _ = call(real, "clone", "Theirs", sent(str(theirs)), "", True, "")
     assert event == "error"
     assert studio.library.find("Theirs") is None
