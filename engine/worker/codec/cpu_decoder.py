@@ -24,7 +24,7 @@ from engine.worker.kernels.cpu import codec as kernel
 from engine.worker.kernels.cpu.codec import Memory, Network, State
 from engine.worker.kernels.cpu.layers import array
 from engine.worker.kernels.cpu.llvm import LANES
-from engine.worker.kernels.cpu.memory import zeros
+from engine.worker.kernels.cpu.memory import empty, zeros
 from engine.worker.kernels.cpu.threads import ThreadTeam, fastest, new_sync
 from engine.worker.kernels.cpu.tiles import KEEP, RESIDUAL, SNAKE, STORE, pack
 from engine.worker.lean_torch import seeded
@@ -239,7 +239,9 @@ class PackedCodec:
     def _made(self, codec: CodecDecoder) -> dict[str, Tensor]:
         made = {}
         for number, table in enumerate(self.tables):
-            made[f"weights.{number}"] = torch.from_numpy(np.concatenate(table.weights))
+            weights = empty(table.weight_count, table.weights[0].dtype)
+            np.concatenate(table.weights, out=weights)
+            made[f"weights.{number}"] = torch.from_numpy(weights)
             made[f"constants.{number}"] = torch.cat(table.constants)
             table.weights, table.constants = [], []
         return {**made, "codes": codec.quantizer.compute().contiguous()}

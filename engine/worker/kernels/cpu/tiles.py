@@ -26,6 +26,7 @@ from engine.worker.kernels.cpu.llvm import LANES  # outputs of a vector; weights
 
 WIDE = get_host_cpu_features().get("avx512f", False)
 ROWS, VECTORS = (8, 2) if WIDE else (4, 1)  # of the largest tile: what registers hold
+AHEAD = 4096  # bytes of weights that are on their way while others are multiplied
 RESIDUAL, KEEP, SNAKE, STORE = 1, 2, 4, 8  # what follows a product
 _SINE = tuple(
     np.polynomial.Polynomial.fit(
@@ -85,6 +86,9 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
             ):
                 at = builder.mul(builder.add(before, channel), number(LANES))
                 kind = pairs if half else llvm.vector(llvm.HALF) if narrow else llvm.FLOATS
+                later = builder.add(at, number(AHEAD // (signature.args[0].dtype.bitwidth // 8)))
+                for panel in panels:
+                    llvm.fetch(builder, builder.gep(panel, [later]))
                 own = [load(panel, at, kind) for panel in panels]
                 own = [builder.fpext(each, llvm.FLOATS) for each in own] if narrow else own
                 place = builder.add(behind, channel)
