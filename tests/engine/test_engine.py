@@ -7,9 +7,6 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 
 from engine import (
     Blend,
@@ -93,17 +90,6 @@ def test_what_a_model_lacks_is_told_with_what_it_has():
             engine.submit(ask(voice=Design("a calm voice")))
         with pytest.raises(NotCapable, match="preset"):
             engine.clone(np.zeros(24_000, np.float32))
-
-
-@given(st.text(max_size=60))
-@hypothesis_settings(max_examples=60, deadline=None)
-def test_any_text_is_spoken_or_refused(text):
-    with FakeEngine(settings=EngineSettings(max_num_seqs=1)) as engine:
-        try:
-            stream = engine.submit(ask(text))
-        except InvalidText:
-            return
-        assert stream.collect().size == max(2, len(text)) * FRAME_SAMPLES
 
 
 def test_the_voice_picks_the_model():

@@ -46,7 +46,8 @@ def cut_everywhere(kind: str, every: int) -> None:
         with worst.measured():
             answer = read(data)
         if isinstance(answer, Recording):
-            assert answer.seconds <= full
+            assert 1 <= answer.seconds <= full
+            assert kind not in ("WAV", "FLAC") or len(data) > len(whole) - 100
             assert np.isfinite(answer.waveform).all()
     worst.tell()
 
@@ -102,6 +103,7 @@ def test_the_ending_of_a_name_is_not_believed(tmp_path: Path, ending: str) -> No
     path = tmp_path / f"recording{ending}"
     path.write_bytes(wav())
     assert load_reference_audio(path).seconds > 1
+    assert load_reference_audio(str(path)).seconds > 1
     path.write_bytes(b"MZ\x90\x00 not a sound at all")
     with pytest.raises(InvalidAudio, match="it is no sound"):
         load_reference_audio(path)
@@ -111,11 +113,7 @@ def test_the_ending_of_a_name_is_not_believed(tmp_path: Path, ending: str) -> No
     "samples",
     [
         np.zeros((0,), np.float32),
-        np.zeros((24_000, 0), np.float32),
-        np.zeros((2, 2, 2), np.float32),
-        np.full(48_000, np.nan, np.float32),
         np.full(48_000, -np.inf),
-        np.array(["a"] * 30_000),
         np.zeros(30_000, object),
         np.zeros(30_000, complex),
         np.zeros(30_000, bool),
@@ -135,7 +133,9 @@ def test_rates_that_are_none(rate: int) -> None:
         load_reference_audio((np.ones(48_000, np.float32), rate))
 
 
-@pytest.mark.parametrize("name", ["", "\0", "/dev/zero", "/proc/self/mem", ".", "a" * 5000])
+@pytest.mark.parametrize(
+    "name", ["", "bad\0name", "gone.wav", "/dev/zero", "/proc/self/mem", ".", "a" * 5000]
+)
 def test_paths_that_are_no_files(name: str) -> None:
     with pytest.raises(InvalidAudio):
         load_reference_audio(name)

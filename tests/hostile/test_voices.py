@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import save
 
 from engine import Clone, InvalidVoice, Library, NotSaved, TimbreError, UnknownVoice
+from engine.voices.voice_format import unpack
 from tests.hostile.bounds import Worst
 
 NUMBERS = struct.pack("<ff", 1, 2)
 CARD = {"name": "Ada", "kind": "clone", "width": 2, "consent": True}
+ONES, CODES = np.ones(2, np.float32), np.zeros((3, 16), np.int32)
 VECTOR = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 ANYTHING = settings(
     max_examples=80,
@@ -41,8 +45,14 @@ def changed(**fields: object) -> bytes:
     return with_card({**CARD, **fields})
 
 
-def test_the_file_that_all_of_these_are_made_of_is_good(tmp_path: Path) -> None:
-    assert Library(tmp_path).import_file(with_card(CARD)).name == "Ada"
+def kept(tensors: dict[str, np.ndarray[Any, Any]], **fields: object) -> bytes:
+    """As the library writes it."""
+    return bytes(save(tensors, {"timbre_voice": json.dumps({**CARD, **fields})}))
+
+
+@pytest.mark.parametrize("data", [with_card(CARD), kept({"vector": ONES})])
+def test_the_file_that_all_of_these_are_made_of_is_good(tmp_path: Path, data: bytes) -> None:
+    assert Library(tmp_path).import_file(data).name == "Ada"
 
 
 DEEP = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
@@ -78,6 +88,15 @@ FILES: dict[str, bytes] = {
     "another kind": changed(kind="evil"),
     "design of nothing": changed(kind="design", instruct=" ", width=None),
     "colour": changed(colour="red;background:url(//evil)"),
+    "card a list of its own": with_card("[]"), "another kind that is known": changed(kind="preset"),
+    "empty name": changed(name=""), "name of a thousand letters": changed(name="x" * 1000),
+    "two axes": kept({"vector": ONES[None]}), "codes alone": kept({"codes": CODES}),
+    "float64": kept({"vector": np.ones(2)}), "a third tensor": kept({"vector": ONES, "more": ONES}),
+    "codes of floats": kept({"vector": ONES, "codes": CODES.astype(np.float32)}),
+    "too few codebooks": kept({"vector": ONES, "codes": CODES[:, 1:]}),
+    "no frames": kept({"vector": ONES, "codes": CODES[:0]}),
+    "many frames": kept({"vector": ONES, "codes": np.zeros((9999, 16), np.int32)}),
+    "negative codes": kept({"vector": ONES, "codes": CODES - 1}),
     "NaN in the card": with_card('{"name":"a","kind":"clone","width":NaN}'),
 }  # fmt: skip
 
@@ -99,6 +118,16 @@ def test_each_is_refused_soon_and_leaves_nothing(tmp_path: Path, name: str) -> N
 def test_any_bytes_are_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(InvalidVoice):
         Library(tmp_path / "voices").import_file(data)
+
+
+@ANYTHING
+@given(st.data())
+def test_any_damage_is_one_clear_error(data: st.DataObject) -> None:
+    whole = bytearray(kept({"vector": ONES, "codes": CODES}))
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(InvalidVoice):
+        unpack(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
 
 
 JSON = st.recursive(

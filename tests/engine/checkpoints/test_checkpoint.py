@@ -206,16 +206,13 @@ def test_speaker_vectors_are_rows_of_the_weights(
         np.testing.assert_array_equal(own.speaker_vector(name), table[ids[name]].float().numpy())
 
 
-@pytest.mark.parametrize("spoil", ["cut", "empty", "foreign", "missing", "escape"])
+@pytest.mark.parametrize("spoil", ["cut", "empty", "foreign", "missing"])
 def test_damaged_weights_are_named(copied: Path, folder: Path, spoil: str) -> None:
     own, path = LocalCheckpoint(copied), copied / "model.safetensors"
     if not own.capabilities.preset:
         return
     whole = (folder / "model.safetensors").read_bytes()
-    if spoil == "escape":
-        index = {"weight_map": {EMBEDDING: "../model.safetensors"}}
-        (copied / "model.safetensors.index.json").write_text(json.dumps(index))
-    elif spoil != "missing":
+    if spoil != "missing":
         cut = int.from_bytes(whole[:8], "little") + 9
         path.write_bytes({"cut": whole[:cut], "empty": b"", "foreign": b"PK" * 99}[spoil])
     with pytest.raises(CheckpointError, match="safetensors"):
