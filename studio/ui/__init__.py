@@ -1,5 +1,5 @@
 """The Gradio page."""
 
-from studio.ui.gradio_compat.component_stubs import leave_out_stubs
+from studio.ui.gradio_compat.lean_gradio import leave_out
 
-leave_out_stubs()
+leave_out()

@@ -19,7 +19,7 @@ from studio.context import Studio
 from studio.ui.drafts import browser_id
 from studio.ui.endpoints import Endpoints
 from studio.ui.gradio_compat.events import api
-from studio.ui.gradio_compat.pages import run_loads_at_once
+from studio.ui.gradio_compat.pages import run_loads_at_once, without_application
 from studio.ui.gradio_compat.sessions import share_session_state
 from studio.ui.i18n import both, word
 from studio.ui.shortcuts import HEAD
@@ -78,7 +78,10 @@ ENTRIES = (
 
 def build_shell(studio: Studio) -> Any:
     """Build the page."""
-    with gr.Blocks(title="Timbre", analytics_enabled=False, delete_cache=(KEEP, KEEP)) as blocks:
+    with (
+        without_application(),
+        gr.Blocks(title="Timbre", analytics_enabled=False, delete_cache=(KEEP, KEEP)) as blocks,
+    ):
         _endpoints(studio)  # first, so that they get their names
         gr.HTML(HEAD, js_on_load="", elem_classes="timbre-plain")
         owner, favourites = browser_id(), favourite_voices()
@@ -95,8 +98,8 @@ def build_shell(studio: Studio) -> Any:
         looking = _looking(len(tabs.children) - 1)
         quick: dict[str, Any] = {"queue": False, "show_progress": "hidden"}
         tabs.select(looking, None, timer, api_visibility="private", **quick)
+        share_session_state(blocks)
     run_loads_at_once(blocks)
-    share_session_state(blocks)
     blocks.max_threads = QUEUE
     blocks.queue(max_size=QUEUE, default_concurrency_limit=None)
     return blocks

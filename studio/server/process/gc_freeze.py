@@ -18,13 +18,13 @@ import sys
 from typing import Any, Final
 
 USUAL: Final = gc.get_threshold()
-WHILE_STARTING: Final = (200_000, 50, 100)
+WHILE_STARTING: Final = (1_000_000, 50, 100)  # a server with its page has half as many objects
 SWITCH_INTERVAL: Final = 0.0005  # seconds for which a thread may keep Python's lock
 
 
 def collect_rarely() -> None:
     """Called before libraries are imported: a fifth of that time is the search for garbage in what
-    is there to stay."""
+    is there to stay. What it would find is 2 MB."""
     gc.set_threshold(*WHILE_STARTING)
 
 
@@ -35,5 +35,6 @@ def settle() -> None:
         modules.setdefault("matplotlib", None)  # makes the import fail at once
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.set_threshold(*USUAL)
-    gc.collect()
+    if "torch" in sys.modules:  # what loading a model left may hold a device's memory
+        gc.collect()  # a third of a second
     gc.freeze()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,21 @@ if TYPE_CHECKING:  # a server without a page asks who is logged in, too
     import gradio as gr
 
 COOKIES = ("access-token", "access-token-unsecure")
+
+
+@contextmanager
+def without_application() -> Iterator[None]:
+    """While a page's components are made: Gradio makes an application of 83 routes when it is
+    begun and another when it is finished, which nobody sees. The queue makes the one it uses."""
+    from gradio.routes import App
+
+    kind: Any = App
+    make = vars(App)["create_app"]
+    kind.create_app = staticmethod(lambda *_, **__: None)
+    try:
+        yield
+    finally:
+        kind.create_app = make
 
 
 def refuse_unsent_files(blocks: gr.Blocks) -> None:

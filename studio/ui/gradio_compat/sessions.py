@@ -51,7 +51,8 @@ class _Described(BlocksConfig):
 
 
 def share_session_state(blocks: gr.Blocks) -> None:
-    """Called after the page is built; each session gets its own copy."""
+    """Called with the last component there, before Gradio describes them all for the first time;
+    each session gets its own copy."""
     config: Any = blocks.default_config
     plain = config.config_for_block
     described: dict[int, dict[str, Any]] = {}

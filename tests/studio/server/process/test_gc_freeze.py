@@ -46,3 +46,24 @@ def test_gradio_finds_nothing_to_plot_with(matplotlib: Path) -> None:
 
 def test_without_the_page_nothing_is_hidden(matplotlib: Path) -> None:
     assert found(matplotlib) == "True"
+
+
+LEFT = """
+import gc, sys, types, weakref
+from studio.server.process.gc_freeze import collect_rarely, settle
+collect_rarely()
+{first}
+class Left: pass
+left = Left()
+left.itself, seen = left, weakref.ref(left)
+del left
+settle()
+print(seen() is None)
+"""
+
+
+@pytest.mark.parametrize(("first", "gone"), [("", "False"), ("sys.modules['torch'] = None", "True")])
+def test_what_a_model_left_here_is_collected(first: str, gone: str) -> None:
+    """Where the engine has another process, looking for it would hold up the start."""
+    run = [sys.executable, "-c", LEFT.format(first=first)]
+    assert subprocess.check_output(run, text=True).strip() == gone

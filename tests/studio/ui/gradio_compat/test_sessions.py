@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import orjson
 import pytest
+from gradio.routes import App
 from gradio.state_holder import SessionState
 
 from studio.ui.shell import build_shell
@@ -24,6 +26,34 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     with studio.engine:
         yield asyncio.run(built())  # without a loop around it Gradio makes some, and leaves them
+
+
+def test_a_page_takes_one_application_and_one_description_of_each_component(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    app, describe = App.create_app, gr.components.Component.get_config
+
+    def counted_app(*arguments: Any, **named: Any) -> App:
+        made.append("application")
+        return app(*arguments, **named)
+
+    def counted(self: gr.components.Component, *arguments: Any) -> Any:
+        made.append(str(self._id))
+        return describe(self, *arguments)
+
+    monkeypatch.setattr(App, "create_app", staticmethod(counted_app))
+    monkeypatch.setattr(gr.components.Component, "get_config", counted)
+    studio = make_studio(tmp_path)
+
+    async def built() -> Any:
+        return build_shell(studio)
+
+    with studio.engine:
+        shell = asyncio.run(built())
+    assert made.count("application") == 1
+    assert 100 < len(made) < 1.1 * len(set(made)), "each is described again and again"
+    assert isinstance(shell.app, App)
 
 
 def test_a_session_is_described_as_by_gradio(shell: Any) -> None:

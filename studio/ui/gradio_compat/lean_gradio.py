@@ -1,7 +1,8 @@
-"""Gradio's components, imported without the stub files (.pyi) that each import writes anew.
+"""Gradio, imported without what this page does not use.
 
-For every component Gradio parses its source, renders a template and compares that with a file
-beside it, half of the time of its import; editors read these files, nothing that runs does.
+For every component Gradio parses its source, renders a template and compares that with a stub file
+(.pyi) beside it, half of the time of its import; editors read these files, nothing that runs does.
+pandas is for tables, which this page has not: it is read when somebody asks for something of it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 MODULE, WRITER = "gradio.component_meta", "create_or_modify_pyi"
+LATER: Final = "pandas"
 
 
 class _WithoutStubs(Loader):
@@ -34,9 +37,12 @@ class _Finder:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: object = None
     ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name == MODULE else None
+        if name not in (MODULE, LATER):
+            return None
+        spec = PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
-            spec.loader = _WithoutStubs(spec.loader)
+            wrapped = _WithoutStubs if name == MODULE else LazyLoader
+            spec.loader = wrapped(spec.loader)
         return spec
 
 
@@ -44,7 +50,7 @@ def _write_nothing(*_: object) -> None:
     """In place of Gradio's writer."""
 
 
-def leave_out_stubs() -> None:
+def leave_out() -> None:
     """Before Gradio is imported."""
     finder: Any = _Finder
     if MODULE not in sys.modules and finder not in sys.meta_path:

@@ -1,4 +1,4 @@
-"""Gradio's components work without the stub files that their import writes."""
+"""Gradio works without what its import does for others: stub files, and pandas."""
 
 from __future__ import annotations
 
@@ -29,3 +29,15 @@ def test_components_are_made_and_no_file_is_written(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "click" in ran.stdout
     assert not list(tmp_path.rglob("*.pyi"))
+
+
+def test_pandas_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+    code = (
+        "import sys, studio.ui, gradio\n"
+        "assert 'pandas.core' not in sys.modules\n"
+        "assert gradio.Dataframe().postprocess([[1, 2]]).data == [[1, 2]]\n"
+        "import pandas\n"
+        "print(pandas.DataFrame([[1, 2]]).sum(axis=1)[0])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "3"), ran.stderr
