@@ -29,7 +29,7 @@ from studio import VERSION
 from studio.cli.console import Console
 from studio.cli.early_process import early_process
 from studio.layout import COMMAND, PREFIX
-from studio.server.process.gc_freeze import collect_rarely
+from studio.server.process.gc_freeze import start_lean
 
 if TYPE_CHECKING:
     from engine import BootedProcess
@@ -679,7 +679,7 @@ def main() -> None:
     if not asked:
         arguments.insert(0, "serve")
     _calm_torch()
-    collect_rarely()
+    start_lean()
     try:
         with early_process(arguments, os.environ) as booted:
             cli(arguments, obj=booted)

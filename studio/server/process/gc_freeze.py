@@ -22,17 +22,23 @@ WHILE_STARTING: Final = (1_000_000, 50, 100)  # a server with its page has half 
 SWITCH_INTERVAL: Final = 0.0005  # seconds for which a thread may keep Python's lock
 
 
-def collect_rarely() -> None:
+def start_lean() -> None:
     """Called before libraries are imported: a fifth of that time is the search for garbage in what
-    is there to stay. What it would find is 2 MB."""
+    is there to stay (it would find 2 MB), a tenth of a second httpx's own command line."""
     gc.set_threshold(*WHILE_STARTING)
+    _leave_out("httpx._main")
+
+
+def _leave_out(module: str) -> None:
+    """An import of it fails at once, which those who try it expect."""
+    modules: dict[str, Any] = sys.modules
+    modules.setdefault(module, None)
 
 
 def settle() -> None:
     """Called once everything permanent is loaded, in a process that only serves."""
     if "gradio" in sys.modules:
-        modules: dict[str, Any] = sys.modules
-        modules.setdefault("matplotlib", None)  # makes the import fail at once
+        _leave_out("matplotlib")
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.set_threshold(*USUAL)
     if "torch" in sys.modules:  # what loading a model left may hold a device's memory

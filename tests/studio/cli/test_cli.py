@@ -321,7 +321,7 @@ def test_no_command_means_serve(
     called: list[list[str]] = []
     monkeypatch.setattr(sys, "argv", ["app.py", *arguments])
     monkeypatch.setattr(app, "cli", lambda arguments, obj: called.append(arguments))
-    monkeypatch.setattr(app, "collect_rarely", lambda: None)
+    monkeypatch.setattr(app, "start_lean", lambda: None)
     monkeypatch.setenv("TIMBRE_PROCESS", "shared")
     app.main()
     assert called == [command]

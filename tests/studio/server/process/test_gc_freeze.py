@@ -50,8 +50,8 @@ def test_without_the_page_nothing_is_hidden(matplotlib: Path) -> None:
 
 LEFT = """
 import gc, sys, types, weakref
-from studio.server.process.gc_freeze import collect_rarely, settle
-collect_rarely()
+from studio.server.process.gc_freeze import start_lean, settle
+start_lean()
 {first}
 class Left: pass
 left = Left()
@@ -67,3 +67,15 @@ def test_what_a_model_left_here_is_collected(first: str, gone: str) -> None:
     """Where the engine has another process, looking for it would hold up the start."""
     run = [sys.executable, "-c", LEFT.format(first=first)]
     assert subprocess.check_output(run, text=True).strip() == gone
+
+
+def test_a_client_reads_no_command_line_of_its_library() -> None:
+    code = (
+        "import sys\n"
+        "from studio.server.process.gc_freeze import start_lean\n"
+        "start_lean()\n"
+        "from studio.cli.connection import Connection\n"
+        "assert 'httpx' in sys.modules\n"
+        "print('rich' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
