@@ -62,7 +62,9 @@ print(seen() is None)
 """
 
 
-@pytest.mark.parametrize(("first", "gone"), [("", "False"), ("sys.modules['torch'] = None", "True")])
+@pytest.mark.parametrize(
+    ("first", "gone"), [("", "False"), ("sys.modules['torch'] = None", "True")]
+)
 def test_what_a_model_left_here_is_collected(first: str, gone: str) -> None:
     """Where the engine has another process, looking for it would hold up the start."""
     run = [sys.executable, "-c", LEFT.format(first=first)]
