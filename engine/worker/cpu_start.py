@@ -18,7 +18,7 @@ from engine.checkpoints.files import CODEC_FOLDER
 from engine.model.codec import CodecDecoder
 from engine.model.talker import Talker
 from engine.types import FRAME_SECONDS
-from engine.worker.codec.codec_graphs import CpuStep, takes_half
+from engine.worker.codec.codec_graphs import CpuStep, kept_kind
 from engine.worker.loading.model_loader import (
     empty_talker,
     layer_bits,
@@ -41,7 +41,7 @@ BOOT = (
     "import sys; sys.path[:] = {path!r}; "
     "from {package}.first_start import main; main({arguments!r})"
 )
-PACKING = 1  # another number for another form of the arrays
+PACKING = 2  # another number for another form of the arrays
 
 
 class CpuStart:
@@ -172,11 +172,11 @@ class CpuStart:
 
         if not supports(codec.config):
             return None
-        half = takes_half(codec)
-        arrays = self._cache.arrays("codec", self._codec_key, PackedCodec.forms(codec, half))
+        kind = kept_kind(codec)
+        arrays = self._cache.arrays("codec", self._codec_key, PackedCodec.forms(codec, kind))
         if arrays is None:
             return None
-        step = CpuStep(CpuDecoder(PackedCodec(codec, half, arrays), threads))
+        step = CpuStep(CpuDecoder(PackedCodec(codec, kind, arrays), threads))
         step.decoder.threads = min(known.get("decode", threads), threads)
         return step
 

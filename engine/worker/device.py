@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -12,6 +13,7 @@ from pathlib import Path
 import torch
 
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of a container: microseconds, and of how many
+ARM = ("aarch64", "arm64")  # as platforms name it
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # parameters of glibc's mallopt
 LARGE_WEIGHTS = 100 << 20  # bytes of a talker whose steps take tens of milliseconds
 
@@ -111,6 +113,12 @@ def multiplies_bfloat16() -> bool:
     two to four times as fast as those of 8 bits."""
     known: Callable[[], bool] | None = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
     return known is not None and known()
+
+
+def widens_float16() -> bool:
+    """Whether this processor makes float32 of float16 itself, as all with AVX2 and of ARM do."""
+    known: Callable[[], bool] | None = getattr(torch.cpu, "_is_avx2_supported", None)
+    return platform.machine() in ARM or (known is not None and known())
 
 
 def load_library(error: type[Exception], *names: str) -> ctypes.CDLL:

@@ -28,7 +28,7 @@ from engine.worker.codec.codec_batching import (
     split_frames,
 )
 from engine.worker.cuda_graphs import Capture, GraphRunner, graph_capture
-from engine.worker.device import LARGE_WEIGHTS, multiplies_bfloat16
+from engine.worker.device import LARGE_WEIGHTS, multiplies_bfloat16, widens_float16
 from engine.worker.staging import place
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import to_host
@@ -102,19 +102,20 @@ def select_codec(
 def select_cpu_step(codec: CodecDecoder, threads: int) -> CpuStep | None:
     """The decoder on numba's kernel if it runs here and agrees with the codec. Its states are
     float32."""
-    half = takes_half(codec)
+    kind = kept_kind(codec)
 
     def build() -> CpuStep | None:
         from engine.worker.codec.cpu_decoder import CpuDecoder, PackedCodec, supports  # need numba
 
         if not supports(codec.config):
             return None
-        return CpuStep(CpuDecoder(PackedCodec(codec, half), threads))
+        return CpuStep(CpuDecoder(PackedCodec(codec, kind), threads))
 
     candidate = Candidate(
         "the codec's kernel for CPUs", build, lambda step: step.decoder.difference(codec)
     )
-    step = select_backend([candidate], None, CODEC_TOLERANCE if half else FLOAT_TOLERANCE)
+    tolerance = FLOAT_TOLERANCE if kind == "float32" else CODEC_TOLERANCE
+    step = select_backend([candidate], None, tolerance)
     if step is not None:
         step.decoder.choose_threads()
     return step
@@ -300,6 +301,8 @@ def _copied(made: Tensor) -> Tensor:
     return to_host(made) if made.is_cuda else made.clone()
 
 
-def takes_half(codec: CodecDecoder) -> bool:
-    """Whether the kernel for CPUs keeps and multiplies a decoder in 16 bits."""
-    return codec.bytes >= LARGE_WEIGHTS and multiplies_bfloat16()
+def kept_kind(codec: CodecDecoder) -> str:
+    """What the kernel for CPUs keeps a decoder's weights in; see PackedCodec."""
+    if codec.bytes < LARGE_WEIGHTS:
+        return "float32"
+    return "bfloat16" if multiplies_bfloat16() else "float16" if widens_float16() else "float32"

@@ -210,27 +210,28 @@ class _Table:
 class PackedCodec:
     """A decoder's weights as the kernel reads them.
 
-    `half`: from the first wide convolution on, where nearly all the work is, weights and inputs are
-    bfloat16. What comes before stays in float32: its rounding would be heard more than all that.
-    But its weights are kept in float16: they are most of what a chunk of one frame reads.
+    In float16 weights take half the memory, and half of what a chunk of one frame waits for. In
+    bfloat16 they do so up to the first wide convolution; from there on, where nearly all the work
+    is, weights and inputs are bfloat16. Inputs before it stay in float32: their rounding would be
+    heard more than all that.
     """
 
     def __init__(
-        self, codec: CodecDecoder, half: bool, kept: Mapping[str, Tensor] | None = None
+        self, codec: CodecDecoder, kind: str, kept: Mapping[str, Tensor] | None = None
     ) -> None:
         """From a decoder; `kept`: arrays that were made before, then the decoder needs no memory
         and only says where in them everything is."""
         assert supports(codec.config)
         self.config, self.receptive_frames = codec.config, codec.receptive_frames
         self.pasts = codec.pasts
-        self.tables, self.features = _tables(codec, half, holds=kept is None)
+        self.tables, self.features = _tables(codec, kind, holds=kept is None)
         self.arrays = kept or self._made(codec)
 
     @classmethod
-    def forms(cls, codec: CodecDecoder, half: bool) -> dict[str, Form]:
+    def forms(cls, codec: CodecDecoder, kind: str) -> dict[str, Form]:
         """Types and shapes of the arrays, from a decoder without memory."""
         config, found = codec.config, {}
-        for number, table in enumerate(_tables(codec, half, holds=False)[0]):
+        for number, table in enumerate(_tables(codec, kind, holds=False)[0]):
             found[f"weights.{number}"] = Form(_KINDS[table.kind], (table.weight_count,))
             found[f"constants.{number}"] = Form(torch.float32, (table.constant_count,))
         size = config.codebooks * config.codebook_size, config.codebook_dim
@@ -261,9 +262,9 @@ class PackedCodec:
         ]
 
 
-def _tables(codec: CodecDecoder, half: bool, holds: bool) -> tuple[list[_Table], int]:
+def _tables(codec: CodecDecoder, kind: str, holds: bool) -> tuple[list[_Table], int]:
     """A table for each kind of inputs, and how many rows of the first one end with features."""
-    table = _Table("float16" if half else "float32", holds)
+    table = _Table("float32" if kind == "float32" else "float16", holds)
     table.add(kernel.EMBED, WIDTH=codec.config.codebook_dim)
     table.conv(codec.pre_conv, STORE)
     table.transformer(codec.pre_transformer)
@@ -271,7 +272,7 @@ def _tables(codec: CodecDecoder, half: bool, holds: bool) -> tuple[list[_Table],
     for upsample, convnext in codec.upsample:
         table.convnext(upsample, convnext)
     tables = [table]
-    if half:
+    if kind == "bfloat16":
         table.rows[-1][kernel.TO_WIDE] = 1
         tables.append(_Table("bfloat16", holds, length=table.length, pasts=table.pasts))
         tables[-1].add(kernel.TAKE, WIDTH=codec.config.latent_dim)
