@@ -1,8 +1,8 @@
 """A page of an e-book as blocks: paragraphs, headings, rows of tables, and what is left out.
 
 Notes, copyright, contents and page numbers are known by `epub:type`, by `role`, and by the classes
-that DocBook, Sphinx and Project Gutenberg write. Numbers of notes, pictures and ruby readings are
-dropped. A row of a table is a paragraph, its cells with commas between; one whose cells hold
+that DocBook, Sphinx, SiSU and Project Gutenberg write. Numbers of notes, pictures and ruby readings
+are dropped. A row of a table is a paragraph, its cells with commas between; one whose cells hold
 paragraphs of their own is read as those.
 """
 
@@ -52,7 +52,8 @@ _CLASSES: Mapping[str, str] = {  # and ids
     **dict.fromkeys(
         ("toc", "toctree-wrapper", "list-of-figures", "list-of-tables", "list-of-examples",
          "navheader", "navfooter", "related"), "contents"),
-    **dict.fromkeys(("pagenum", "page-number", "pagenumber", "pageno", "pagebreak"), "pages"),
+    **dict.fromkeys(
+        ("pagenum", "page-number", "pagenumber", "pageno", "pagebreak", "ocn"), "pages"),
 }  # fmt: skip
 
 

@@ -37,10 +37,9 @@ _SENTENCE_END = re.compile(r"[.!?…:。！？：]['\"”’」』）)]*$")
 _DIVIDED = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
 _LEADER = re.compile(r"(?:\.\s?){4,8}\s*\w{1,6}$|(?:…\s?){2,8}\s*\w{1,6}$")  # 1.1 Scope .... 4
 _LISTED = re.compile(r"\s\d{1,4}$")
-_NUMBERING = re.compile(
-    r"(?:(?:chapter|part|section|appendix|kapitel|teil)\s)?[\dA-Za-z.]{1,10}\b", re.I
+_NUMBERING = re.compile(  # the letters before a title: Chapter 12
+    r"(?:chapter|part|section|appendix|kapitel|teil)[^\W_]{1,10}|\d{1,10}|[ivxlc]{1,7}|[a-z]\d{0,9}"
 )
-_LONGEST_NUMBER = 18  # letters before a title: Chapter 12
 _FILE_NAME = re.compile(r"(?i:microsoft word - .*)|\S+\.[a-z]{2,5}|untitled")
 _SEVERAL = 3  # lines with leaders, from which a page is a table of contents
 _REPEATED = 3  # pages with the same first or last line, from which it is a head
@@ -210,9 +209,9 @@ def _found(lines: list[str], at: int, title: str) -> tuple[int, int] | None:
 def _says(lines: list[str], title: str) -> bool:
     """Whether the lines are the title, maybe behind its number."""
     shown, own = letters_of("".join(lines)), letters_of(title)
-    if not shown or not own or len(shown) > len(own) + _LONGEST_NUMBER:
+    if not own or not shown.endswith(own):
         return False
-    return shown == own or (shown.endswith(own) and bool(_NUMBERING.match(lines[0])))
+    return shown == own or bool(_NUMBERING.fullmatch(shown.removesuffix(own)))
 
 
 class _Paragraph:

@@ -168,6 +168,17 @@ def test_copyright_page_numbers_and_index_are_left_out_and_can_be_taken_in() -> 
     assert len({line.id for line in script.lines}) == len(texts)
 
 
+def test_the_numbers_that_sisu_writes_beside_paragraphs_are_left_out() -> None:
+    """As in Debian's live-manual."""
+    beside = (
+        '<div><label class="ocn"><a href="#o{0}" class="lnkocn">{0}</a></label><p>{1}</p></div>'
+    )
+    page = beside.format(7, "It rained.") + beside.format(8, "It was over.")
+    found = imported("a.epub", book({"a.xhtml": page}))
+    assert lines(found) == ["It rained.", "It was over."]
+    assert left(found, "pages") == ["7", "8"]
+
+
 def test_a_book_that_is_all_contents_is_read() -> None:
     links = "".join(
         f'<p><a href="#x">A long story, number {number}</a></p>' for number in range(12)
@@ -239,6 +250,16 @@ def test_a_word_document_has_properties_notes_contents_and_rows() -> None:
     assert lines(found) == ["The Key", "One", "A Section", "It was late.", "Two", "Cork, 11 m."]
     assert left(found, "contents") == ["One 3\n\nTwo 7"]
     assert left(found, "notes") == ["The note."]
+
+
+def test_a_pdfs_title_takes_no_words_of_the_paragraph_before_it() -> None:
+    """As in Debian's libtasn1.pdf: "tifier. 2.5 Future developments"."""
+    page = ["Nobody knows this iden-", "tifier.", "2.5 Future developments", "It will rain."]
+    found = imported(
+        "a.pdf", pdf([["1 Now", "It rains."], page], {0: "Now", 1: "Future developments"})
+    )
+    assert found.script.chapters == ("1 Now", "2.5 Future developments")
+    assert "Nobody knows this identifier." in lines(found)
 
 
 def _described(data: bytes) -> bytes:
