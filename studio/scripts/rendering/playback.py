@@ -15,7 +15,7 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
@@ -265,10 +265,14 @@ class ScriptPlayback:
 
     async def resume(self) -> None:
         """Go on with what the server's last end has broken off; called when the server begins."""
-        while not self._engine.capabilities():  # no model yet
-            await asyncio.sleep(CHECK)
-        for number in await asyncio.to_thread(self._store.titles):
-            if self._store.is_rendering(number):
+        titles = await asyncio.to_thread(self._store.titles)
+        broken = [number for number in titles if self._store.is_rendering(number)]
+        with ExitStack() as prepared:
+            for number in broken:
+                prepared.enter_context(self._preparing(number))
+            while not self._engine.capabilities():  # no model yet
+                await asyncio.sleep(CHECK)
+            for number in broken:
                 with suppress(TimbreError, OSError):
                     await self._resume(number)
 
@@ -314,8 +318,10 @@ class ScriptPlayback:
                     _stop(listener.render)
 
     def interrupted(self, opened: OpenScript) -> bool:
-        """Whether a rendering ended before its last line without being stopped."""
-        return self._store.is_rendering(opened.number) and not self._renders.get(opened.number)
+        """Whether a rendering ended before its last line without being stopped, and does not go on
+        by itself."""
+        runs = self._renders.get(opened.number) or self._begun[opened.number]
+        return self._store.is_rendering(opened.number) and not runs
 
     def attend(self, number: str) -> None:
         """A page shows this script."""

@@ -14,12 +14,13 @@ from typing import Final
 
 WINDOW: Final = 15.0  # seconds, at least, in which a rate is measured
 WINDOWS: Final = 60  # that are remembered
+EARLY: Final = 0.1  # of the letters left that tell a rate before there is a window
 CLEARLY: Final = 0.25  # of the time left by which an estimate differs before it is told
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Numbers of lines, and estimates; None before the first line is done."""
+    """Numbers of lines, and estimates; None before enough is done."""
 
     done: int
     failed: int
@@ -74,7 +75,7 @@ class Forecast:
         return Progress(done, failed, total, left, speed)
 
     def _seconds_left(self, elapsed: float) -> float | None:
-        if not self._done or elapsed <= 0:
+        if elapsed <= 0 or (not self._rates and self._done < EARLY * self._left):
             return None
         rate = median(self._rates) if self._rates else self._done / elapsed
         now, left = self._clock(), max(0, self._left) / rate if rate else 0.0

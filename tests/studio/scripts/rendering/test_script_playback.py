@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest import mock
 
 import gradio as gr
 import pytest
@@ -390,6 +391,20 @@ def test_a_rendering_goes_on_after_the_servers_end(slow_studio):
     in_time(started(tab, number))
     assert set(statuses(tab, number)) == {"done"}
     assert not tab.store.is_rendering(number)
+
+
+def test_a_rendering_that_waits_for_the_model_is_not_said_to_be_interrupted(slow_studio):
+    async def starting(tab: ScriptTab, number: str) -> None:
+        resuming = asyncio.create_task(tab.playback.resume())
+        while not tab.playback.busy(number):
+            await asyncio.sleep(0.01)
+        assert "Rendering was interrupted" not in html(page(tab, number).lines)
+        resuming.cancel()
+
+    number = in_time(begun(slow_studio))
+    tab = ScriptTab(replace(slow_studio))
+    with mock.patch.object(slow_studio.engine, "capabilities", return_value={}):
+        in_time(starting(tab, number))
 
 
 def test_a_rendering_that_may_have_ended_the_server_is_not_resumed_again(tab, number):
