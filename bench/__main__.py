@@ -128,9 +128,9 @@ def in_process(plan: Plan, work: Work, model: str, voice: str | None, **how: Any
         asking = InProcess(engine, work.kinds, voice)
         rows = asyncio.run(measured(plan, asking.listen, work))
         stats = engine.stats()
-    told = {"memory_bytes": stats.memory, "places": stats.realtime_capacity, "gaps": stats.gaps}
-    told |= {"slots": stats.slots}
-    return {"ready_seconds": ready, **told, "step_ms": asking.step_ms(), "loads": rows}
+    totals = {"memory_bytes": stats.memory, "places": stats.realtime_capacity, "gaps": stats.gaps}
+    totals |= {"slots": stats.slots}
+    return {"ready_seconds": ready, **totals, "step_ms": asking.step_ms(), "loads": rows}
 
 
 def changes(written: list[str]) -> dict[str, Any]:
@@ -175,8 +175,8 @@ def main(
     plan = Plan(closed, rate, at_once, requests, seconds, repeats, card)
     work = Work(kinds, *frames, fixed_length=not natural)
     if url:
-        asked = over_http(plan, work, url, key, voice, json.loads(extra))
-        report: dict[str, Any] = {"url": url, "loads": asyncio.run(asked)}
+        measuring = over_http(plan, work, url, key, voice, json.loads(extra))
+        report: dict[str, Any] = {"url": url, "loads": asyncio.run(measuring)}
     else:
         how = {
             "device": device,

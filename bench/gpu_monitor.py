@@ -51,8 +51,8 @@ def watched(command: Sequence[str] = ()) -> Iterator[Card]:
         yield card
     finally:
         sampling.terminate()
-        told, _ = sampling.communicate()
-        card.samples += [sample for line in told.splitlines() if (sample := _sample(line))]
+        output, _ = sampling.communicate()
+        card.samples += [sample for line in output.splitlines() if (sample := _sample(line))]
 
 
 def _sample(line: str) -> tuple[float, float] | None:

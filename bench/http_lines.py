@@ -22,8 +22,8 @@ JSON = "application/json"
 class Refused(Exception):
     """A response that is not 200. `body`: the beginning of what it says."""
 
-    def __init__(self, said: str, body: bytes = b"") -> None:
-        super().__init__(said)
+    def __init__(self, message: str, body: bytes = b"") -> None:
+        super().__init__(message)
         self.body = body
 
 

@@ -60,5 +60,5 @@ class InProcess:
 
     def _preset(self, speaker: str | None) -> Voice:
         """The named preset, or a checkpoint's first one."""
-        every = [name for own in self._engine.capabilities().values() for name in own.speakers]
+        every = [name for able in self._engine.capabilities().values() for name in able.speakers]
         return Preset(speaker or every[0]) if speaker or every else Design(DESCRIPTION)

@@ -108,16 +108,16 @@ async def closed_loop(listen: Listen, jobs: Iterable[Job], concurrency: int) -> 
 
 async def poisson(listen: Listen, jobs: Iterator[Job], rate: float, seconds: float) -> Run:
     """An open loop: requests at random times, `rate` per second on average."""
-    asked: list[Awaitable[Measured]] = []
+    tasks: list[Awaitable[Measured]] = []
     chance, due = random.Random(rate), 0.0
     start = time.perf_counter()
     for job in jobs:
         await asyncio.sleep(max(0.0, start + due - time.perf_counter()))
-        asked.append(asyncio.create_task(measure(listen, job)))
+        tasks.append(asyncio.create_task(measure(listen, job)))
         due += chance.expovariate(rate)
         if due >= seconds:
             break
-    streams = list(await asyncio.gather(*asked))
+    streams = list(await asyncio.gather(*tasks))
     return Run(f"poisson {rate:g}", streams, time.perf_counter() - start)
 
 

@@ -94,8 +94,8 @@ def _visit(page: Any, url: str) -> dict[str, float]:
     )
     page.get_by_role("button", name="Hear a welcome").wait_for(timeout=60_000)
     assert page.evaluate("document.activeElement.closest('#speak-text') !== null")
-    told: dict[str, float] = page.evaluate(TOLD)
-    return told
+    times: dict[str, float] = page.evaluate(TOLD)
+    return times
 
 
 if __name__ == "__main__":

@@ -82,14 +82,14 @@ def equalize(codec: Codec, waves: Iterable[Tensor], tilt: float) -> float:
     fitted = pieces[: max(1, round(len(pieces) * (1 - HELD_OUT)))]
     size = len(heard.weights())
     squares, products = torch.zeros(size, size).double(), torch.zeros(size).double()
-    for inputs, said in map(heard, fitted):
+    for inputs, sound in map(heard, fitted):
         squares += inputs.T @ inputs
-        products += inputs.T @ tilted(said, tilt)
+        products += inputs.T @ tilted(sound, tilt)
     ridge = RIDGE * squares.diagonal().mean() * torch.eye(size)
     weights = torch.linalg.solve(squares + ridge, products)
     wrong, whole = 0.0, 0.0
-    for inputs, said in map(heard, pieces[len(fitted) :] or fitted):
-        wanted = tilted(said, tilt)
+    for inputs, sound in map(heard, pieces[len(fitted) :] or fitted):
+        wanted = tilted(sound, tilt)
         wrong += float((inputs @ weights - wanted).square().sum())
         whole += float(wanted.square().sum())
     heard.set_weights(weights.float())

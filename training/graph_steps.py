@@ -34,18 +34,18 @@ class GraphedStep:
         key = (*(x.shape for x in inputs), *sorted(choices.items()))
         if key not in self._kept:
             self._kept[key] = self._record(inputs, choices)
-        graph, places, told = self._kept[key]
+        graph, places, metrics = self._kept[key]
         for place, value in zip(places, inputs, strict=True):
             place.copy_(value)
         graph.replay()
-        return told
+        return metrics
 
     def _record(
         self, inputs: tuple[Tensor, ...], choices: dict[str, Hashable]
     ) -> tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...], Metrics]:
         places = tuple(x.clone() for x in inputs)
-        graph, told = captured(lambda: self._step(*places, **choices), self._pool)
-        return graph, places, told
+        graph, metrics = captured(lambda: self._step(*places, **choices), self._pool)
+        return graph, places, metrics
 
 
 def captured(call: Callable[[], Made], pool: Any = None) -> tuple[torch.cuda.CUDAGraph, Made]:

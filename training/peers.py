@@ -54,9 +54,9 @@ class Peers:
 
     def agree(self, value: float) -> float:
         """What the first process says."""
-        said = torch.tensor(value, dtype=torch.float64, device=self.device)
-        dist.broadcast(said, 0)
-        return float(said)
+        shared = torch.tensor(value, dtype=torch.float64, device=self.device)
+        dist.broadcast(shared, 0)
+        return float(shared)
 
     @staticmethod
     def leave() -> None:

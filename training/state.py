@@ -55,13 +55,13 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
 
 def matching_weights(network: nn.Module, saved: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The network's state with the saved tensors of equal shape; the others stay as they are."""
-    own = network.state_dict()
-    alike = {name: saved[name] for name in own if same_shape(own, saved, name)}
-    if len(alike) < len(own):
-        first = next(name for name in own if name not in alike)
-        count = f"{len(own) - len(alike)} of {len(own)}"
+    weights = network.state_dict()
+    alike = {name: saved[name] for name in weights if same_shape(weights, saved, name)}
+    if len(alike) < len(weights):
+        first = next(name for name in weights if name not in alike)
+        count = f"{len(weights) - len(alike)} of {len(weights)}"
         print(f"{type(network).__name__}: {count} weights are not the saved ones ({first}, …)")
-    return own | alike
+    return weights | alike
 
 
 def same_shape(
@@ -143,7 +143,7 @@ def save_mean(parts: Sequence[tuple[Path, float]], out: Path) -> None:
     for name in sorted(AVERAGED.intersection(name for state, _ in known for name in state)):
         networks = [(state.get(name, {}), share) for state, share in known]
         weights = mean_weights(networks)
-        if left := sorted(set().union(*(own for own, _ in networks)) - set(weights)):
+        if left := sorted(set().union(*(network for network, _ in networks)) - set(weights)):
             print(f"{name}: left out, not in one shape in all states: {', '.join(left)}")
         if weights:
             found[name] = weights
@@ -155,9 +155,9 @@ def save_mean(parts: Sequence[tuple[Path, float]], out: Path) -> None:
 def mean_weights(parts: Sequence[tuple[Mapping[str, torch.Tensor], float]]) -> dict[str, Any]:
     """The weighted mean of weights; what not all have in one shape is left out."""
     first, whole = parts[0][0], sum(share for _, share in parts)
-    alike = [name for name in first if all(same_shape(first, own, name) for own, _ in parts)]
+    alike = [name for name in first if all(same_shape(first, part, name) for part, _ in parts)]
     return {
-        name: torch.stack([own[name].float() * (share / whole) for own, share in parts]).sum(0)
+        name: torch.stack([part[name].float() * (share / whole) for part, share in parts]).sum(0)
         for name in alike
     }
 

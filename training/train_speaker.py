@@ -46,9 +46,9 @@ class SpeakerClassifier(nn.Module):
     def forward(self, wave: Tensor, speaker: Tensor, axes: Tensor) -> dict[str, Tensor]:
         vector = self.encoder.embed(wave)
         cosine = F.normalize(vector, dim=-1) @ F.normalize(self.who, dim=-1).T
-        own = speaker[:, None] == torch.arange(TRAINED, device=speaker.device)
+        is_speaker = speaker[:, None] == torch.arange(TRAINED, device=speaker.device)
         return {
-            "who": F.cross_entropy(SCALE * (cosine - MARGIN * own), speaker),
+            "who": F.cross_entropy(SCALE * (cosine - MARGIN * is_speaker), speaker),
             "axes": F.mse_loss(self.axes(vector), axes),
             "length": (vector.norm(dim=-1) - LENGTH).square().mean(),
             "right": (cosine.argmax(-1) == speaker).float().mean(),

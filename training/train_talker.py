@@ -151,10 +151,10 @@ def rest_losses(talker: Talker, hidden: Tensor, target: Tensor, deep: int) -> Te
     """The mean loss of each acoustic codebook [15], of the deep ones at the first `deep` frames:
     hidden [frames, width], target [frames, 16]."""
     used, codes = target[:, 0] != NONE, target.clamp(min=0)
-    told = corrupt_codes(codes, 0, WRONG_CODES) if talker.training else codes
+    fed = corrupt_codes(codes, 0, WRONG_CODES) if talker.training else codes
 
     def lost(frames: int, first: int, last: int) -> Tensor:
-        logits = talker.predict(hidden[:frames], told[:frames, : last + 1])[:, first - 1 :].float()
+        logits = talker.predict(hidden[:frames], fed[:frames, : last + 1])[:, first - 1 :].float()
         wanted = codes[:frames, first : last + 1].flatten()
         each = F.cross_entropy(logits.flatten(0, 1), wanted, reduction="none").view(frames, -1)
         return torch.stack([mean(book, used[:frames]) for book in each.unbind(1)])
@@ -234,13 +234,13 @@ class Trainer(train_loop.Trainer):
         with torch.autocast(self.device.type, torch.bfloat16, bf16, cache_enabled=False):
             batch = Batch(*tensors)
             batch = replace(batch, fed=swap_voices(batch, self.voice_swaps))
-            told = self.losses(self.model, batch, frames)
-        loss = told["first"] + told["phones"] + ACOUSTIC * told["rest"]
-        loss = loss + self.guidance * told["attention"] + 0.1 * told["end"]
+            losses = self.losses(self.model, batch, frames)
+        loss = losses["first"] + losses["phones"] + ACOUSTIC * losses["rest"]
+        loss = loss + self.guidance * losses["attention"] + 0.1 * losses["end"]
         self.optimizer.zero_grad()
         loss.backward()
-        told["norm"] = self.descend(self.model, 1.0)
-        return {name: value.detach() for name, value in told.items()}
+        losses["norm"] = self.descend(self.model, 1.0)
+        return {name: value.detach() for name, value in losses.items()}
 
 
 def open_dataset(args: argparse.Namespace, ids: Tokenize, device: torch.device) -> TalkerDataset:

@@ -103,13 +103,13 @@ def forms(codec: CodecDecoder, names: Iterable[str]) -> dict[str, tuple[Step, to
 def check(codec: CodecDecoder, names: Iterable[str]) -> dict[str, float]:
     """Decibels between float32's audio and each form's, streamed in uneven pieces."""
     exactly(True)
-    said = codes(codec.config, 3, 100)
-    wanted = codec(said)
+    drawn = codes(codec.config, 3, 100)
+    wanted = codec(drawn)
     heard = {}
     for name, (step, dtype) in forms(codec, names).items():
         exactly(name != "plain-fp32")
         kept, rows = state(codec, 5, dtype), torch.tensor([3, 0, 4], device=DEVICE)
-        pieces = said.split([1, 2, 4, 8, 12, 12, 1, 8, 12, 12, 12, 12, 4], -1)
+        pieces = drawn.split([1, 2, 4, 8, 12, 12, 1, 8, 12, 12, 12, 12, 4], -1)
         made = torch.cat([step(piece, kept, rows).float() for piece in pieces], -1)
         noise = (made - wanted).square().mean()
         heard[name] = float(10 * torch.log10(wanted.square().mean() / noise))

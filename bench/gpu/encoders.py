@@ -110,8 +110,8 @@ def main(
                 "difference": difference(pair, noise(length)),
             }
             report[f"{name} {length:g} s"] = row
-            told = ", ".join(f"{key} {value:.3g}" for key, value in row.items())
-            print(f"{name} {length:g} s: {told}", flush=True)
+            row_text = ", ".join(f"{key} {value:.3g}" for key, value in row.items())
+            print(f"{name} {length:g} s: {row_text}", flush=True)
     if out:
         write_json(out, report)
 

@@ -41,10 +41,10 @@ class Kernel:
 
 def kernels(seen: torch.profiler.profile) -> list[Kernel]:
     """The kernels of a trace in order."""
-    told = seen.profiler.kineto_results.events()  # type: ignore[union-attr]
+    events = seen.profiler.kineto_results.events()  # type: ignore[union-attr]
     found = [
         Kernel(e.name(), e.device_resource_id(), e.start_ns(), e.duration_ns(), e.correlation_id())
-        for e in told
+        for e in events
         if e.device_type() == torch._C._autograd.DeviceType.CUDA and e.duration_ns() > 0
     ]
     return sorted(found, key=lambda kernel: kernel.begun)

@@ -115,10 +115,10 @@ def microseconds(record: GraphCapture, run: Callable[[], Any]) -> float:
 def tune(rows: list[int], record: GraphCapture) -> list[dict[str, Any]]:
     table = []
     for name, (columns, inputs, _) in PRODUCTS.items():
-        own = weights(name, LAYERS)
+        layers = weights(name, LAYERS)
         floor = round(columns * inputs * 2 / BANDWIDTH * 1e6, 2)
         for count in rows:
-            spent = timed(name, count, own, record)
+            spent = timed(name, count, layers, record)
             best = dict(sorted(spent.items(), key=lambda pair: pair[1])[:5])
             found = {"product": name, "rows": count, "floor": floor}
             table.append({**found, "library": spent["None"], "best": best})
@@ -126,13 +126,13 @@ def tune(rows: list[int], record: GraphCapture) -> list[dict[str, Any]]:
     return table
 
 
-def timed(name: str, rows: int, own: list[Tensor], record: GraphCapture) -> dict[str, float]:
+def timed(name: str, rows: int, layers: list[Tensor], record: GraphCapture) -> dict[str, float]:
     """Microseconds per layer by tile; None is the library."""
     spent: dict[str, float] = {}
     for cut in (None, *TILES):
         try:
-            run = over(call(name, rows, cut), own)
-            spent[str(cut)] = round(microseconds(record, run) / len(own), 2)
+            run = over(call(name, rows, cut), layers)
+            spent[str(cut)] = round(microseconds(record, run) / len(layers), 2)
         except Exception as error:
             print(name, rows, cut, type(error).__name__, flush=True)
     return spent

@@ -62,9 +62,9 @@ def measure(
     learner: Learner = LearnedRows(vector, 8) if name == "rows" else Adapter(talker, vector)
     learner = learner.to(device)
     trainer = VoiceTrainer(checkpoint, talker, learner, EPOCHS, "english")
-    told = lines(checkpoint, round(minutes * 12))
+    spoken = lines(checkpoint, round(minutes * 12))
     with torch.no_grad():
-        trainer.prepare(told, told[:6], told[:24])
+        trainer.prepare(spoken, spoken[:6], spoken[:24])
     batches, began, done = len(trainer._batches), 0.0, -WARM
     with learner.attached(talker):
         while began == 0 or time.perf_counter() - began < most:

@@ -112,7 +112,7 @@ def timed_parts(engine: Engine) -> Iterator[Clock]:
     """Patch the engine to time every turn and its named parts."""
     clock, loop = Clock(), engine.loop
     worker, scheduler = loop._worker, loop.scheduler
-    own: list[tuple[Any, str, str, Note | None]] = [
+    patched: list[tuple[Any, str, str, Note | None]] = [
         (scheduler, "plan", "plan", None),
         (worker, "launch", "launch", _note_plan),
         (worker, "_admit", "admit", None),
@@ -130,8 +130,8 @@ def timed_parts(engine: Engine) -> Iterator[Clock]:
         (loop, "deliver", "deliver", None),
     ]
     with ExitStack() as stack:
-        for place, name, told, note in own:
-            work = clock.part(told, getattr(place, name), note)
+        for place, name, called, note in patched:
+            work = clock.part(called, getattr(place, name), note)
             stack.enter_context(patch.object(place, name, work))
         stack.enter_context(
             patch.object(loop, "_run_commands", _time_commands(clock, loop._run_commands))
@@ -204,9 +204,11 @@ def work_figures(plans: Sequence[StepPlan]) -> Report:
         "first_chunks": sum(not each.start for plan in plans for each in plan.codec_decode),
         "chunk_frames": sum(each.stop - each.start for plan in plans for each in plan.codec_decode),
     }
-    told = {name: round(count / max(1, len(plans)), 2) for name, count in found.items()}
+    figures = {name: round(count / max(1, len(plans)), 2) for name, count in found.items()}
     low, usual, high = (int(each) for each in np.percentile(rows, (5, 50, 95)))
-    return {"rows": {"p5": low, "p50": usual, "p95": high, "mean": np.mean(rows).round(1)}} | told
+    return {
+        "rows": {"p5": low, "p50": usual, "p95": high, "mean": np.mean(rows).round(1)}
+    } | figures
 
 
 def part_times(turns: Sequence[Turn], every: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
@@ -215,8 +217,8 @@ def part_times(turns: Sequence[Turn], every: Sequence[Turn]) -> Iterator[tuple[s
     for name in (name for name in OWN if any(name in turn.parts for turn in every)):
         spent = sum(turn.parts.get(name, 0.0) for turn in every)
         calls = sum(turn.calls[name] for turn in turns) / max(1, len(turns))
-        told = percentiles(turn.parts.get(name, 0.0) for turn in turns)
-        yield name, told | {"share": round(spent / wall, 4), "calls": round(calls, 2)}
+        times = percentiles(turn.parts.get(name, 0.0) for turn in turns)
+        yield name, times | {"share": round(spent / wall, 4), "calls": round(calls, 2)}
 
 
 def kind_times(turns: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
@@ -228,18 +230,18 @@ def kind_times(turns: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
         yield kind, {"turns": len(same), "rows": rows, **lasted}
 
 
-def host_lines(told: Report) -> Iterator[tuple[str, str]]:
+def host_lines(report: Report) -> Iterator[tuple[str, str]]:
     """The report as labels and texts, empty for parts that never ran."""
-    cores, work = told["cores"], told["work"]
+    cores, work = report["cores"], report["work"]
     each = f"{work['prompts']} prompts, {work['chunks']} chunks"
-    yield "audio s/s, cores", f"{told['audio_per_second']}, {cores['engine']} + {cores['others']}"
+    yield "audio s/s, cores", f"{report['audio_per_second']}, {cores['engine']} + {cores['others']}"
     yield "rows, and a turn", "{p5}/{p50}/{p95}, ".format(**work["rows"]) + each
-    yield "turn, ms p50 p95", _ms(told["turn_ms"])
-    yield "step on device", _ms(told["step_ms"])
+    yield "turn, ms p50 p95", _ms(report["turn_ms"])
+    yield "step on device", _ms(report["step_ms"])
     for name in OWN:
-        part = told["parts"].get(name)
+        part = report["parts"].get(name)
         yield f"  {name}", f"{_ms(part)} {part['share']:7.1%}" if part else ""
-    for kind, same in told["kinds"].items():
+    for kind, same in report["kinds"].items():
         yield kind, f"{_ms(same)} {same['turns']:5} x {same['rows']} rows"
 
 

@@ -97,9 +97,9 @@ def trace_figures(engine: Engine, seconds: float) -> Report:
         seen, turns, wall = trace(engine, seconds)
         made = calls(seen)
         found = kernels(seen)
-        told = {"turns": turns, "turn_ms": round(1e3 * wall / max(1, turns), 3)}
-        told |= call_figures(made, turns)
-        return told | (device_figures(found, made, turns) if found else {})
+        figures = {"turns": turns, "turn_ms": round(1e3 * wall / max(1, turns), 3)}
+        figures |= call_figures(made, turns)
+        return figures | (device_figures(found, made, turns) if found else {})
     except Exception as error:
         return {"error": repr(error)[:300]}
 
@@ -125,10 +125,10 @@ def _tracing() -> Profile:
 
 
 def calls(seen: Profile) -> list[Call]:
-    told = seen.profiler.kineto_results.events()  # type: ignore[union-attr]
+    events = seen.profiler.kineto_results.events()  # type: ignore[union-attr]
     return [
         Call(e.name(), e.correlation_id(), e.start_ns(), e.duration_ns())
-        for e in told
+        for e in events
         if e.device_type() == torch._C._autograd.DeviceType.CPU
     ]
 
@@ -200,20 +200,26 @@ def lines(found: Report) -> Iterator[tuple[str, str]]:
     yield from trace_lines(found["trace"])
 
 
-def trace_lines(told: Report) -> Iterator[tuple[str, str]]:
-    yield "turn under trace", told.get("error", f"{told.get('turn_ms', 0):7.2f}")[:WIDTH]
-    for name in RUNS if "shares" in told else ():
-        yield f"  {name} runs", f"{told['shares'][name]:7.1%}{_late(told, name)}"
-    for part in PARTS if "ms" in told else ():
-        yield f"  {part} there", f"{told['ms'][part]:7.2f} ms {told['kernels'][part]:7.1f} kernels"
-    yield "  launches", f"{told.get('graphs', NONE)} graphs, {told.get('outside', NONE)} kernels"
-    for at, call in enumerate(told.get("calls", ())[:SHOWN], 1):
+def trace_lines(report: Report) -> Iterator[tuple[str, str]]:
+    yield "turn under trace", report.get("error", f"{report.get('turn_ms', 0):7.2f}")[:WIDTH]
+    for name in RUNS if "shares" in report else ():
+        yield f"  {name} runs", f"{report['shares'][name]:7.1%}{_late(report, name)}"
+    for part in PARTS if "ms" in report else ():
+        yield (
+            f"  {part} there",
+            f"{report['ms'][part]:7.2f} ms {report['kernels'][part]:7.1f} kernels",
+        )
+    yield (
+        "  launches",
+        f"{report.get('graphs', NONE)} graphs, {report.get('outside', NONE)} kernels",
+    )
+    for at, call in enumerate(report.get("calls", ())[:SHOWN], 1):
         yield f"  call {at}", f"{call['ms']:7.2f} ms {call['calls']:7.1f} {call['name'][:17]}"
 
 
-def _late(told: Report, name: str) -> str:
+def _late(report: Report, name: str) -> str:
     """The share that the host's late launches cause, if known."""
-    late = told["host_late"] if name == RUNS[0] else None
+    late = report["host_late"] if name == RUNS[0] else None
     return "" if late is None else f" (host late {late:.1%})"
 
 
@@ -223,8 +229,8 @@ def table(report: Sequence[Report]) -> str:
     labels = dict.fromkeys(label for column in columns for label in column)
     rows = [[label, *(column.get(label, NONE) for column in columns)] for label in labels]
     rows = [["load", *(found["load"] for found in report)], *rows]
-    told = [row for row in rows if any(cell != NONE for cell in row[1:])][:LINES]
-    return "\n".join(_line(*row) for row in told)
+    kept = [row for row in rows if any(cell != NONE for cell in row[1:])][:LINES]
+    return "\n".join(_line(*row) for row in kept)
 
 
 def _line(label: str, *cells: str) -> str:

@@ -56,11 +56,11 @@ MAX_ERRORS = 10  # errors that are listed
 
 def voices(engine: Engine) -> list[Voice]:
     """All voices of its checkpoints."""
-    own = engine.capabilities().values()
-    found: list[Voice] = [Preset(name) for each in own for name in each.speakers if each.preset]
-    if any(each.design for each in own):
+    able = engine.capabilities().values()
+    found: list[Voice] = [Preset(name) for each in able for name in each.speakers if each.preset]
+    if any(each.design for each in able):
         found.append(Design(DESCRIPTION))
-    if any(each.clone for each in own):
+    if any(each.clone for each in able):
         found += [engine.clone(hum(), TRANSCRIPT), engine.clone(hum())]
     return found
 
@@ -167,13 +167,13 @@ def memory(samples: list[Sample]) -> Report:
     """First, last, and growth by the slope over the last two thirds."""
     kept = samples[int(len(samples) * WARM) :]
     minutes = (kept[-1].at - kept[0].at) / 60
-    told = {}
+    figures = {}
     for name, what in MEMORY.items():
         first, last = getattr(samples[0], what), getattr(samples[-1], what)
         rise = slope(kept, what)
-        told[name] = {"first_mb": round(first, 1), "last_mb": round(last, 1)}
-        told[name] |= {"mb_a_minute": round(rise, 3), "grown_mb": round(rise * minutes, 1)}
-    return told
+        figures[name] = {"first_mb": round(first, 1), "last_mb": round(last, 1)}
+        figures[name] |= {"mb_a_minute": round(rise, 3), "grown_mb": round(rise * minutes, 1)}
+    return figures
 
 
 def held_resources(engine: Engine) -> dict[str, int]:
@@ -214,18 +214,18 @@ async def soak(
     account = Account(sample, random.Random(seed))
     samples = await run_load(engine, rate, seconds, account, seed)
     stuck, stats, held = await wait_until_free(engine), engine.stats(), memory(samples)
-    told: Report = {
+    report: Report = {
         "seconds": seconds,
         "rate": rate,
         "seed": seed,
         "two_bytes": is_half_precision(engine),
     }
-    told |= {end: account.ends[end] for end in ("whole", "left", "refused", "failed", "stuck")}
-    told |= {"remains": stuck, "slots": stats.slots, "failed_steps": stats.failed_steps}
-    told |= {"gaps": stats.gaps, "steps": stats.steps, "memory": held}
-    told["again"], wrong = await compare_with_alone(engine, account.kept)
-    told["wrong"] = [*account.wrong, *find_faults(told, growth), *wrong]
-    return told | {"good": not told["wrong"]}
+    report |= {end: account.ends[end] for end in ("whole", "left", "refused", "failed", "stuck")}
+    report |= {"remains": stuck, "slots": stats.slots, "failed_steps": stats.failed_steps}
+    report |= {"gaps": stats.gaps, "steps": stats.steps, "memory": held}
+    report["again"], wrong = await compare_with_alone(engine, account.kept)
+    report["wrong"] = [*account.wrong, *find_faults(report, growth), *wrong]
+    return report | {"good": not report["wrong"]}
 
 
 async def compare_with_alone(engine: Engine, kept: Sequence[Received]) -> tuple[Report, list[str]]:
@@ -238,26 +238,27 @@ async def compare_with_alone(engine: Engine, kept: Sequence[Received]) -> tuple[
         return {"error": repr(error)[:300]}, [f"nothing could be compared: {error!r}"[:300]]
 
 
-def find_faults(told: Report, growth: float) -> Iterator[str]:
-    if told["remains"]:
-        yield f"remains: {told['remains']}"
-    if told["failed_steps"]:
-        yield f"{told['failed_steps']} steps failed"
-    for name, held in told["memory"].items():
+def find_faults(report: Report, growth: float) -> Iterator[str]:
+    if report["remains"]:
+        yield f"remains: {report['remains']}"
+    if report["failed_steps"]:
+        yield f"{report['failed_steps']} steps failed"
+    for name, held in report["memory"].items():
         if held["grown_mb"] > growth:
             yield f"memory ({name}) has grown by {held['grown_mb']} MB"
 
 
-def summary(told: Report) -> Iterator[str]:
+def summary(report: Report) -> Iterator[str]:
     """A summary of at most eight lines."""
-    ends = ", ".join(f"{told[end]} {end}" for end in ("whole", "left", "refused", "failed"))
-    yield f"{told['seconds']:g} s, {told['rate']:g} a second: {ends}, {told['stuck']} stuck"
-    yield f"remains: {told['remains'] or 'nothing'} of {told['slots']} slots, {told['gaps']} gaps"
-    for name, held in told["memory"].items():
+    ends = ", ".join(f"{report[end]} {end}" for end in ("whole", "left", "refused", "failed"))
+    yield f"{report['seconds']:g} s, {report['rate']:g} a second: {ends}, {report['stuck']} stuck"
+    remains = report["remains"] or "nothing"
+    yield f"remains: {remains} of {report['slots']} slots, {report['gaps']} gaps"
+    for name, held in report["memory"].items():
         span = f"{held['first_mb']:9.1f} to {held['last_mb']:9.1f} MB"
         yield f"{name:10}{span}, {held['mb_a_minute']:+.3f} a minute of the last two thirds"
-    yield from comparison_lines(told["again"])
-    yield "good" if told["good"] else f"WRONG: {'; '.join(told['wrong'])}"
+    yield from comparison_lines(report["again"])
+    yield "good" if report["good"] else f"WRONG: {'; '.join(report['wrong'])}"
 
 
 def comparison_lines(found: Report) -> Iterator[str]:
@@ -290,11 +291,11 @@ def main(
     """Soak an engine: prints a summary and writes OUT/soak.json."""
     how: Report = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
     with open_engine([model], **how) as engine:
-        told = asyncio.run(soak(engine, rate, 60 * minutes, sample, seed, growth))
+        report = asyncio.run(soak(engine, rate, 60 * minutes, sample, seed, growth))
     out.mkdir(parents=True, exist_ok=True)
-    (out / "soak.json").write_text(json.dumps({"model": model, **told, **machine()}, indent=1))
-    print("\n".join(summary(told)), flush=True)
-    sys.exit(not told["good"])
+    (out / "soak.json").write_text(json.dumps({"model": model, **report, **machine()}, indent=1))
+    print("\n".join(summary(report)), flush=True)
+    sys.exit(not report["good"])
 
 
 if __name__ == "__main__":

@@ -67,9 +67,9 @@ class Received:
             return ""
         if self.end.reason != "length":
             return f"ended as {self.end.reason}"
-        asked = self.request.max_frames
-        told = f"{frames} frames came, {self.end.frames} were told, {asked} asked for"
-        return "" if frames == self.end.frames == asked else told
+        most = self.request.max_frames
+        counts = f"{frames} frames came, {self.end.frames} were told, {most} asked for"
+        return "" if frames == self.end.frames == most else counts
 
 
 async def listen(engine: Engine, visit: Visit) -> Received:
@@ -147,9 +147,9 @@ class Offline:
     def _reference(self, request: SpeechRequest) -> ReferencePrompt | None:
         """The reference that the audio continues."""
         routed = self._engine.resolve(request.voice, request.model)
-        own = self._engine.checkpoints()[routed.checkpoint]
-        ids, layout = own.text_ids(request.text), layout_of(request)
-        return own.prompt(ids, routed.voice, request.language, layout, False).reference
+        checkpoint = self._engine.checkpoints()[routed.checkpoint]
+        ids, layout = checkpoint.text_ids(request.text), layout_of(request)
+        return checkpoint.prompt(ids, routed.voice, request.language, layout, False).reference
 
 
 def worker_of(engine: Engine) -> TorchWorker:
@@ -180,7 +180,7 @@ def compare(
 ) -> tuple[dict[str, Any], list[str]]:
     """A report of the comparison, and its errors."""
     apart = [frame for frame in found if frame is not None]
-    told = {
+    report = {
         "compared": len(found),
         "same": len(found) - len(apart),
         "parted_at": sorted(apart),
@@ -188,7 +188,7 @@ def compare(
         "least_decibels": round(min((each.decibels for each in sounds), default=0.0), 1),
         "within": sum(each.largest <= NEAR for each in sounds),
     }
-    return told, list(_wrong(apart, sounds, half))
+    return report, list(_wrong(apart, sounds, half))
 
 
 def _wrong(apart: Sequence[int], sounds: Sequence[Distance], half: bool) -> Iterator[str]:

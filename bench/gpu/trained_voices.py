@@ -85,8 +85,8 @@ def speak_all(engine: Engine, voice: Clone | Preset, texts: Sequence[str], place
     takes = judges.speak(engine, voice, texts, "english")
     for number, take in enumerate(takes):
         soundfile.write(place / f"{number:03d}.flac", take.wave, SAMPLE_RATE)
-    told = [{"text": take.text, "finished": take.finished} for take in takes]
-    (place / "takes.json").write_text(json.dumps(told))
+    card = [{"text": take.text, "finished": take.finished} for take in takes]
+    (place / "takes.json").write_text(json.dumps(card))
 
 
 @app.command()
@@ -121,11 +121,11 @@ def speak(
             if only and variant.name not in only.split(","):
                 continue
             began = time.monotonic()
-            own = some(dataset, variant.minutes)
-            learner = learned(variant, own, checkpoint, talker, general, epochs)
-            told = f"{variant.name}: {time.monotonic() - began:.0f} s of training"
+            part = some(dataset, variant.minutes)
+            learner = learned(variant, part, checkpoint, talker, general, epochs)
+            summary = f"{variant.name}: {time.monotonic() - began:.0f} s of training"
             say(engine, learner, checkpoint, model, texts, out / variant.name)
-            print(told, flush=True)
+            print(summary, flush=True)
 
 
 def learned(
@@ -141,17 +141,17 @@ def learned(
     if variant.way == "adapter":
         learner = Adapter(talker, dataset.vector)
     learner = learner.to(device)
-    own = VoiceTrainer(
+    trainer = VoiceTrainer(
         checkpoint, talker, learner, epochs, "english", first=variant.first, hold=variant.hold
     )
     known, unseen = dataset.split()
-    own.prepare(known.lines(checkpoint), unseen.lines(checkpoint), general)
+    trainer.prepare(known.lines(checkpoint), unseen.lines(checkpoint), general)
     with learner.attached(talker):
-        print(variant.name, "before", own.measure(), flush=True)
+        print(variant.name, "before", trainer.measure(), flush=True)
         for _ in range(epochs):
-            for _ in own.run_epoch(lambda: False):
+            for _ in trainer.run_epoch(lambda: False):
                 pass
-        print(variant.name, "after", own.measure(), flush=True)
+        print(variant.name, "after", trainer.measure(), flush=True)
     return learner
 
 
@@ -163,9 +163,9 @@ def say(
     texts: Sequence[str],
     place: Path,
 ) -> None:
-    own = checkpoint.capabilities
+    capabilities = checkpoint.capabilities
     if isinstance(learner, LearnedRows):
-        speak_all(engine, learner.voice(own.name, own.digest), texts, place)
+        speak_all(engine, learner.voice(capabilities.name, capabilities.digest), texts, place)
         return
     with TemporaryDirectory() as folder:
         merged = Path(folder) / "merged"
@@ -182,9 +182,9 @@ def judge(out: Path, model: Path = MINI, most: int = 100) -> None:
     waves = [soundfile.read(job.segments / each.file, dtype="float32")[0] for each in lines]
     who = np.mean([panel.embedding(panel.prepared(wave)) for wave in waves], 0)
     who /= np.linalg.norm(who)
-    said = [each.text for each in lines]
-    told(panel, "recordings", who, zip(said, waves, strict=True))
-    told(panel, "codec", who, zip(said, through_codec(model, waves), strict=True))
+    spoken = [each.text for each in lines]
+    told(panel, "recordings", who, zip(spoken, waves, strict=True))
+    told(panel, "codec", who, zip(spoken, through_codec(model, waves), strict=True))
     for place in sorted(path.parent for path in out.glob("*/takes.json")):
         takes = json.loads((place / "takes.json").read_text())
         sounds = [

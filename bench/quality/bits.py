@@ -125,8 +125,8 @@ def table(changes: Sequence[Change]) -> list[str]:
         )
         lines.append(f"| {book} | {cells} |")
     for each in changes:
-        told = "inside" if each.most <= LIMIT else "outside"
-        lines.append(f"{each.weights}: at most {each.most:.4f} nats, {told} {LIMIT}")
+        verdict = "inside" if each.most <= LIMIT else "outside"
+        lines.append(f"{each.weights}: at most {each.most:.4f} nats, {verdict} {LIMIT}")
     return lines
 
 

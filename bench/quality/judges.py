@@ -96,8 +96,8 @@ class Judges:
             sound = np.append(sound, sound)
         count = int(len(sound) // HEARD_RATE - CLEAN_SECONDS) + 1
         rows = np.lib.stride_tricks.sliding_window_view(sound, window)[::HEARD_RATE][:count]
-        said = self._clean.run(None, {"input_1": np.ascontiguousarray(rows)})[0]
-        return float(CLEAN(said[:, 2]).mean())
+        scores = self._clean.run(None, {"input_1": np.ascontiguousarray(rows)})[0]
+        return float(CLEAN(scores[:, 2]).mean())
 
     def embedding(self, sound: Waveform) -> Embedding:
         """Who it sounds like: a vector of length one."""

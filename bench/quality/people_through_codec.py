@@ -55,12 +55,12 @@ def heard(judges: Judges, waves: list[Waveform]) -> tuple[list[Waveform], list[f
 def line(
     judges: Judges, codecs: list[tuple[Codec, int]], person: str, waves: list[Waveform]
 ) -> str:
-    own, natural = heard(judges, waves)
+    vectors, natural = heard(judges, waves)
     text = f"{person:16s} {len(waves):2d}  {np.mean(natural):5.2f}"
     for codec, depth in codecs:
         made = [roundtrip(codec, torch.from_numpy(wave), depth).numpy() for wave in waves]
         like, after = heard(judges, made)
-        alike = np.mean([a @ b for a, b in zip(own, like, strict=True)])
+        alike = np.mean([a @ b for a, b in zip(vectors, like, strict=True)])
         text += f"   {alike:.3f} {np.mean(after):5.2f}"
     return text
 

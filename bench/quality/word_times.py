@@ -127,14 +127,14 @@ def main() -> None:
     parser.add_argument("--model", default="presets/mini")
     parser.add_argument("--voices", default="clara,robert")
     parser.add_argument("--texts", type=int, default=20)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     judge = Judge()
     errors: dict[str, list[float]] = {"joined: studio": [], "joined: judge": [], "sentences": []}
     unheard = 0
-    with open_engine([asked.model]) as engine:
-        for voice in asked.voices.split(","):
+    with open_engine([options.model]) as engine:
+        for voice in options.voices.split(","):
             speaker = Speaker(engine, voice)
-            for seed, text in enumerate(sentences(judge, asked.texts), 1):
+            for seed, text in enumerate(sentences(judge, options.texts), 1):
                 words = words_of(text)
                 pcm, truth = speaker.join(words, seed)
                 judged = judge.starts(words, pcm)

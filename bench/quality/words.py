@@ -49,10 +49,10 @@ def _spelt(digits: str, ordinal: str | None) -> str:
     if ordinal:
         return _words(int(whole), "ordinal")
     year = "," not in digits and not rest and int(whole) in YEARS
-    said = _words(int(whole), "year" if year else "cardinal")
+    words = _words(int(whole), "year" if year else "cardinal")
     if not rest:
-        return said
-    return f"{said} {_words(int(rest), 'cardinal') if int(rest) else ''}"
+        return words
+    return f"{words} {_words(int(rest), 'cardinal') if int(rest) else ''}"
 
 
 def _words(number: int, way: str) -> str:

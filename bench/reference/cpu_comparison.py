@@ -27,9 +27,9 @@ def run(command: list[str]) -> dict[str, Any]:
     return report
 
 
-def compared(own: dict[str, Any], reference: dict[str, Any]) -> list[str]:
+def compared(here: dict[str, Any], reference: dict[str, Any]) -> list[str]:
     """A line for each, and how many times as fast this engine is."""
-    loads = {"timbre   ": own["loads"][0], "reference": reference["loads"][0]}
+    loads = {"timbre   ": here["loads"][0], "reference": reference["loads"][0]}
     lines = [
         f"{name}  real-time factor {load['rtf_mean']:.3f}, "
         f"first audio {load['first_p50_ms']:.0f} ms"
@@ -51,9 +51,9 @@ def main(
         raise typer.BadParameter(f"{reference} is not there; see bench/reference/qwen_tts.py.")
     shared = ["--model", str(model.resolve()), "--requests", str(requests)]
     shared += ["--frames", *map(str, frames)]
-    own = [sys.executable, "-m", "bench", "--device", "cpu", "-c", "1", "--weights", weights]
+    command = [sys.executable, "-m", "bench", "--device", "cpu", "-c", "1", "--weights", weights]
     for line in compared(
-        run(own + shared), run([str(reference), "-m", "bench.reference.qwen_tts", *shared])
+        run(command + shared), run([str(reference), "-m", "bench.reference.qwen_tts", *shared])
     ):
         typer.echo(line)
 

@@ -62,7 +62,7 @@ def listen(speak: Speak, seed: int, frames: int) -> Spoken:
 def memory() -> tuple[float, float]:
     """MB of this process that are resident, and those of them that no file holds."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    sizes = {name: told for name, _, told in (line.partition(":") for line in lines)}
+    sizes = {name: size for name, _, size in (line.partition(":") for line in lines)}
     resident, anonymous = (int(sizes[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon"))
     return resident, anonymous
 
@@ -106,8 +106,8 @@ def qwen_native(model: str, threads: int, weights: str) -> tuple[str, Speak, Spe
     name = engine.speaker_names()[0]
 
     def speak(seed: int, frames: int) -> Iterable[Sized]:
-        told = {"text": TEXT, "speaker": name, "seed": seed, "max_new_tokens": frames}
-        for piece, _ in engine.stream(**told):
+        request = {"text": TEXT, "speaker": name, "seed": seed, "max_new_tokens": frames}
+        for piece, _ in engine.stream(**request):
             yield piece
 
     return version("realtimetts-qwen-native-cpu"), speak, None

@@ -75,9 +75,9 @@ def build(python: Path, model: Path, bits: Sequence[str], files: Path) -> None:
         if out.exists():
             continue
         part = out.with_suffix(".part")
-        asked = ["--quant", QUANT[each], "--dtype", "f16", "--no-hash", "-o", str(part)]
+        options = ["--quant", QUANT[each], "--dtype", "f16", "--no-hash", "-o", str(part)]
         subprocess.run(
-            [str(python), "-m", "vox", "build", "--model", str(model), *asked],
+            [str(python), "-m", "vox", "build", "--model", str(model), *options],
             check=True, stdout=sys.stderr,
         )  # fmt: skip
         part.replace(out)

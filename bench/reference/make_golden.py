@@ -71,13 +71,13 @@ class Recorder:
         self.model.model.tts_model_type = kind
 
 
-def clones(recorder: Recorder, wave: Any, said: str) -> tuple[Any, Any]:
+def clones(recorder: Recorder, wave: Any, transcript: str) -> tuple[Any, Any]:
     """Clone prompts by vector and in context."""
     recorder.kind("base")
     create = recorder.model.create_voice_clone_prompt
     alone = create((wave, 24_000), x_vector_only_mode=True)[0]
     padded = np.concatenate((wave, np.zeros(SILENCE, np.float32)))
-    context = create((padded, 24_000), ref_text=said)[0]
+    context = create((padded, 24_000), ref_text=transcript)[0]
     return alone, replace(context, ref_spk_embedding=alone.ref_spk_embedding)
 
 
@@ -90,14 +90,14 @@ def record(recorder: Recorder, args: argparse.Namespace) -> tuple[dict[str, Any]
     model, tensors, cases = recorder.model, {}, {}
     alone, context = clones(recorder, wave, args.said)
 
-    def keep(name: str, kind: str, call: Any, asked: dict[str, Any], **more: Any) -> None:
+    def keep(name: str, kind: str, call: Any, request: dict[str, Any], **more: Any) -> None:
         recorder.kind(kind)
-        waves, _ = call(text=TEXT, language="English", **asked, **more, **GREEDY)
+        waves, _ = call(text=TEXT, language="English", **request, **more, **GREEDY)
         tensors[f"{name}.codes"] = recorder.codes.contiguous()
         tensors[f"{name}.wav"] = torch.from_numpy(np.asarray(waves[0], np.float32))
         frames = len(recorder.codes)
         ended = frames < GREEDY["max_new_tokens"] - 1
-        cases[name] = {"text": TEXT, "language": "English", **asked}
+        cases[name] = {"text": TEXT, "language": "English", **request}
         cases[name] |= {"frames": frames, "ended_by_eos": ended}
 
     keep("preset", "custom_voice", model.generate_custom_voice, {"speaker": args.speaker})
@@ -130,8 +130,8 @@ def main() -> None:
 
     args.out.mkdir(parents=True, exist_ok=True)
     save_file({name: x.clone() for name, x in tensors.items()}, args.out / "golden.safetensors")
-    told = {"cases": cases, "greedy": GREEDY}
-    (args.out / "golden.json").write_text(json.dumps(told, indent=1) + "\n")
+    card = {"cases": cases, "greedy": GREEDY}
+    (args.out / "golden.json").write_text(json.dumps(card, indent=1) + "\n")
     print({name: case["frames"] for name, case in cases.items()})
 
 

@@ -31,7 +31,7 @@ def start_attackers(
     """As many processes as there are cores; one, if none are named."""
     numbered = list(enumerate(names, 2))
     groups = [numbered[start :: max(1, len(cores))] for start in range(max(1, len(cores)))]
-    return [pool.submit(run, target, own, seconds, cores, niceness) for own in groups if own]
+    return [pool.submit(run, target, group, seconds, cores, niceness) for group in groups if group]
 
 
 def run(

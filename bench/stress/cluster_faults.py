@@ -150,12 +150,12 @@ def kill(url: str, title: str, times: int) -> tuple[str, list[str]]:
         print(f"  {title} {number + 1}: {seconds}; load {os.getloadavg()[0]:.0f}", flush=True)
     load.stop()
     ends = ", ".join(f"{count} {end}" for end, count in sorted(load.ends.items()))
-    told = (
+    summary = (
         f"{title}: {times} kills; {ends}; {len(load.saved)} voices saved; spoken again after "
         f"{statistics.median(spoken):.1f} s (worst {max(spoken):.1f}), all there after "
         f"{statistics.median(back):.1f} s (worst {max(back):.1f})"
     )
-    return told, load.saved
+    return summary, load.saved
 
 
 def main() -> None:
@@ -171,18 +171,18 @@ def main() -> None:
 
     engines = Engines(partial(open_twin, Costs(step=0.005), 1.0), open_front)
     with tempfile.TemporaryDirectory() as data:
-        own = StudioSettings.model_validate({
+        settings = StudioSettings.model_validate({
             "data": Path(data), "port": given.port, "page": False,
             "engine": {"max_num_seqs": 16}, "api": {"saved_voices": 100_000},
             "cluster": {"replicas": REPLICAS, "gpus": 0, "cpus": 0.1, "haproxy": given.haproxy},
         })  # fmt: skip
-        with running(AppContext(own, Console()), engines):
+        with running(AppContext(settings, Console()), engines):
             url = f"http://127.0.0.1:{given.port}"
             for kind in given.kinds:
                 title = HAPROXY if kind == "proxy" and given.haproxy else KINDS[kind]
-                told, saved = kill(url, title, given.kills)
+                summary, saved = kill(url, title, given.kills)
                 names = {voice.name for voice in Library(Path(data) / "voices").list()}
-                print(f"{told}; {len(set(saved) - names)} voices lost", flush=True)
+                print(f"{summary}; {len(set(saved) - names)} voices lost", flush=True)
 
 
 if __name__ == "__main__":

@@ -171,17 +171,17 @@ def main() -> None:
     for count in given.replicas:
         with tempfile.TemporaryDirectory() as data:
             cluster: dict[str, Any] = {"replicas": count, "gpus": 0, "cpus": 0.1}
-            own = StudioSettings.model_validate({
+            settings = StudioSettings.model_validate({
                 "data": Path(data), "port": given.port, "page": False,
                 "engine": {"max_num_seqs": given.streams},
                 "cluster": {**cluster, "haproxy": given.haproxy},
             })  # fmt: skip
-            with (serving_replicas if count else serving_alone)(own, open_engine):
+            with (serving_replicas if count else serving_alone)(settings, open_engine):
                 wait_ready(given.port)
                 clock, text = SlowClock(given.slower), "x" * given.frames
                 load = Load(given.port, text, given.streams, clock, given.before, given.seconds)
-                told = measure(load, max(1, count))
-                print(f"{count} x {given.streams}: {told}", flush=True)
+                figures = measure(load, max(1, count))
+                print(f"{count} x {given.streams}: {figures}", flush=True)
 
 
 if __name__ == "__main__":

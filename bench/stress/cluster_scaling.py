@@ -52,12 +52,12 @@ def main() -> None:
 
     engines = Engines(partial(open_twin, Costs(step=0.005), 1.0), open_front)
     with tempfile.TemporaryDirectory() as data:
-        own = StudioSettings.model_validate({
+        settings = StudioSettings.model_validate({
             "data": Path(data), "port": given.port, "page": False,
             "engine": {"max_num_seqs": 2}, "api": {"saved_voices": 100_000},
             "cluster": {"replicas": 1, "max_replicas": given.most, "gpus": 0, "cpus": 0.1},
         })  # fmt: skip
-        with running(AppContext(own, Console()), engines):
+        with running(AppContext(settings, Console()), engines):
             start, load = time.monotonic(), Load(f"http://127.0.0.1:{given.port}")
             wait_replicas(given.most, start)
             time.sleep(20)

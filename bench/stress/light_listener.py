@@ -58,7 +58,7 @@ async def hear(load: Load, text: str, start: float, heard: Heard) -> None:
         f"Content-Length: {len(data)}\r\n\r\n"
     )
     clock, counted = load.clock, start + load.before
-    asked = clock.now()
+    began = clock.now()
     reader, writer = await asyncio.open_connection("127.0.0.1", load.port, limit=LARGEST)
     try:
         writer.write(head.encode() + data)
@@ -70,7 +70,7 @@ async def hear(load: Load, text: str, start: float, heard: Heard) -> None:
         while piece := await reader.read(LARGEST):
             now = clock.now()
             if not played:
-                heard.firsts.append(now - asked)
+                heard.firsts.append(now - began)
                 heard.streams, played = heard.streams + 1, now
             heard.gaps += now > played
             played = max(played, now) + len(piece) / SECOND_BYTES

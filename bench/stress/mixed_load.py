@@ -130,21 +130,21 @@ def main(
         cores_of(listener_cores),
         attack_niceness,
     )
-    own = {"TIMBRE_API_KEYS": key, "TIMBRE_PAGE": str(page).lower()}
-    own["TIMBRE_API_SAVED_VOICES"] = str(saved_voices + ROOM)
+    variables = {"TIMBRE_API_KEYS": key, "TIMBRE_PAGE": str(page).lower()}
+    variables["TIMBRE_API_SAVED_VOICES"] = str(saved_voices + ROOM)
     with ExitStack() as stack:
         if not url:
             cores = cores_of(server_cores)
-            place = studio(model or str(MINI), own, cores, saved_voices)
+            place = studio(model or str(MINI), variables, cores, saved_voices)
             url, pid = stack.enter_context(place)
         context = multiprocessing.get_context("spawn")
         pool = stack.enter_context(ProcessPoolExecutor(load.processes, mp_context=context))
-        told = asyncio.run(mixed(load, look_at(url.rstrip("/"), key), pid, pool))
-    line = json.dumps(told)
+        report = asyncio.run(mixed(load, look_at(url.rstrip("/"), key), pid, pool))
+    line = json.dumps(report)
     if out:
         out.write_text(line + "\n")
     print(line)
-    raise SystemExit(0 if told["good"] else 1)
+    raise SystemExit(0 if report["good"] else 1)
 
 
 if __name__ == "__main__":

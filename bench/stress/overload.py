@@ -99,23 +99,26 @@ async def closed_loop_rate(server: Server, listeners: int, count: int) -> float:
 
 async def overload(server: Server, rate: float, seconds: float) -> list[Visit]:
     """Arrivals at random times, `rate` a second."""
-    asked, chance, due = [], random.Random(3), 0.0
+    tasks, chance, due = [], random.Random(3), 0.0
     start = time.perf_counter()
     for job in with_long_texts(list(islice(Work(seed=2).stream(), int(2 * rate * seconds) + 10))):
         due += chance.expovariate(rate)
         if due > seconds:
             break
         await asyncio.sleep(max(0.0, start + due - time.perf_counter()))
-        asked.append(asyncio.create_task(visit(server, job, start)))
-    return list(await asyncio.gather(*asked))
+        tasks.append(asyncio.create_task(visit(server, job, start)))
+    return list(await asyncio.gather(*tasks))
 
 
 def report(visits: list[Visit]) -> dict[str, Any]:
     served = [each for each in visits if each.first]
     refused = [each for each in visits if each.retry is not None]
-    told = [each.retry or 0.0 for each in refused]
+    promised = [each.retry or 0.0 for each in refused]
     true = [true_wait(each, served) for each in refused]
-    off = [max(0.0, low - said, said - high) for said, (low, high) in zip(told, true, strict=True)]
+    off = [
+        max(0.0, low - seconds, seconds - high)
+        for seconds, (low, high) in zip(promised, true, strict=True)
+    ]
     return {
         "asked": len(visits),
         "served": len(served),
@@ -125,7 +128,7 @@ def report(visits: list[Visit]) -> dict[str, Any]:
         "gaps": sum(each.deficit > GAP for each in served),
         "underruns": sum(each.deficit > UNDERRUN for each in served),
         "worst_gap_s": round(max((each.deficit for each in served), default=0.0), 3),
-        "retry_after_s": spread(told),
+        "retry_after_s": spread(promised),
         "heard_s": spread([low for low, _ in true]),
         "ended_s": spread([high for _, high in true]),
         "off_s": spread(off),
@@ -166,9 +169,9 @@ def main(
     with ExitStack() as stack:
         if not url:
             url, _ = stack.enter_context(studio(model or str(MINI)))
-        told = asyncio.run(measure(url.rstrip("/"), times, seconds, listeners))
-    print(json.dumps(told))
-    raise SystemExit(1 if told["broken"] else 0)
+        report = asyncio.run(measure(url.rstrip("/"), times, seconds, listeners))
+    print(json.dumps(report))
+    raise SystemExit(1 if report["broken"] else 0)
 
 
 if __name__ == "__main__":

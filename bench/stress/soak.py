@@ -106,16 +106,16 @@ async def stuck(url: str, key: str = "", patience: float = 10.0) -> dict[str, fl
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx.AsyncClient(headers=headers) as http:
         for _ in range(int(patience * 10)):
-            told = (await http.get(f"{url}/metrics")).text
-            left = {name: metric(told, name) for name in ("running", "waiting")}
+            metrics = (await http.get(f"{url}/metrics")).text
+            left = {name: metric(metrics, name) for name in ("running", "waiting")}
             if not any(left.values()):
                 return {}
             await asyncio.sleep(0.1)
     return left
 
 
-def metric(told: str, name: str) -> float:
-    found = re.search(rf"^timbre_{name} (\S+)", told, re.M)
+def metric(metrics: str, name: str) -> float:
+    found = re.search(rf"^timbre_{name} (\S+)", metrics, re.M)
     return float(found[1]) if found else -1.0
 
 
@@ -137,7 +137,7 @@ def _sessions() -> int:
 
 def report(crowd: Crowd, account: Account, watch: Watch, left: dict[str, float]) -> dict[str, Any]:
     held = watch.figures()
-    told = {
+    figures = {
         "visitors": crowd.visitors,
         "seconds": crowd.seconds,
         **{end: account.total(end) for end in ENDS},
@@ -151,8 +151,8 @@ def report(crowd: Crowd, account: Account, watch: Watch, left: dict[str, float])
     grown = (
         held["memory_growth_mb"] > GROWTH or held["handles_a_minute"] * held["minutes"] > HANDLES
     )
-    told["good"] = not (told["broken"] or left or grown) and told["whole"] > 0
-    return told
+    figures["good"] = not (figures["broken"] or left or grown) and figures["whole"] > 0
+    return figures
 
 
 @contextmanager
@@ -232,9 +232,9 @@ def main(
         if not url:
             url, pid = stack.enter_context(studio(model))
         crowd = Crowd(url.rstrip("/"), visitors, minutes * 60, actions)
-        told = asyncio.run(soak(crowd, pid, remembered))
-    print(json.dumps(told))
-    raise SystemExit(0 if told["good"] else 1)
+        report = asyncio.run(soak(crowd, pid, remembered))
+    print(json.dumps(report))
+    raise SystemExit(0 if report["good"] else 1)
 
 
 if __name__ == "__main__":

@@ -127,8 +127,8 @@ class Visitor:
         call = f"{self._url}/gradio_api/call/voices"
         begun = await self._http.post(call, json={"data": []})
         check(begun.status_code, begun.content)
-        told = await self._http.get(f"{call}/{begun.json()['event_id']}")
-        expect(told.text.splitlines()[:1], ["event: complete"])
+        answer = await self._http.get(f"{call}/{begun.json()['event_id']}")
+        expect(answer.text.splitlines()[:1], ["event: complete"])
 
     async def listing(self) -> str:
         for path in ("/v1/audio/voices", "/v1/models", "/metrics"):
@@ -137,19 +137,19 @@ class Visitor:
         return "whole"
 
     async def _heard(self, socket: Any) -> str:
-        leaving, heard, told = self._is_leaving(), 0, 0
+        leaving, heard, promised = self._is_leaving(), 0, 0
         async for message in socket:
             if isinstance(message, bytes):
                 heard += len(message)
                 if leaving:
                     return "left"
                 continue
-            said = json.loads(message)
-            if said["type"] == "error":
-                raise Refused(message) if said["error"]["code"] in CODES else Broken(message)
-            told += said.get("total_bytes", 0)
-            if said["type"] == "session.done":
-                expect(heard, told)
+            event = json.loads(message)
+            if event["type"] == "error":
+                raise Refused(message) if event["error"]["code"] in CODES else Broken(message)
+            promised += event.get("total_bytes", 0)
+            if event["type"] == "session.done":
+                expect(heard, promised)
                 return "whole"
         raise Broken("the socket closed before the session was done")
 
@@ -180,10 +180,10 @@ def check(status: int, content: bytes) -> None:
     if status == 200:
         return
     try:
-        said = json.loads(content)["error"]["message"]
+        refusal = json.loads(content)["error"]["message"]
     except (ValueError, KeyError, TypeError):
         raise Broken(f"{status}: {content[:200]!r}") from None
-    raise Refused(said) if status in REFUSALS else Broken(f"{status}: {said}")
+    raise Refused(refusal) if status in REFUSALS else Broken(f"{status}: {refusal}")
 
 
 def expect(found: object, wanted: object) -> None:

@@ -147,8 +147,8 @@ async def _import(http: httpx.AsyncClient, event: int, data: bytes, tally: Tally
     async with asking as answer:
         async for line in answer.aiter_lines():
             if '"process_completed"' in line:
-                told = json.loads(line.removeprefix("data:"))
-                return tally.note("import answered" if told["success"] else "import failed")
+                outcome = json.loads(line.removeprefix("data:"))
+                return tally.note("import answered" if outcome["success"] else "import failed")
     return tally.note("import unanswered")
 
 

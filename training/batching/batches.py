@@ -104,11 +104,11 @@ class Instructions:
             texts += [describe(speaker, random) for _ in range(wordings)]
         for style in STYLES[1:]:
             texts += [random.choice(style.instructions) for _ in range(wordings)]
-        wrapped = [special.user + told.ids + special.close for told in ids(texts)]
-        lengths = torch.tensor([len(told) for told in wrapped], device=device)
+        wrapped = [special.user + wording.ids + special.close for wording in ids(texts)]
+        lengths = torch.tensor([len(wording) for wording in wrapped], device=device)
         self.length = lengths.view(-1, wordings)  # speakers, then styles from 1 on
         self.start = (lengths.cumsum(0) - lengths).view(-1, wordings)
-        self.tape = torch.tensor([token for told in wrapped for token in told], device=device)
+        self.tape = torch.tensor([token for wording in wrapped for token in wording], device=device)
 
     def draw(self, row: Tensor) -> tuple[Tensor, Tensor]:
         """Start and length of a random wording for each row [B]."""
@@ -145,7 +145,7 @@ class Batcher:
         """A batch of one size with about `rows` rows; all utterances are equally likely."""
         lengths = [size.in_context if in_context else size.alone for size in SIZES]
         among = [pair[in_context] for pair in self.sizes]
-        share = [len(own) * length for own, length in zip(among, lengths, strict=True)]
+        share = [len(part) * length for part, length in zip(among, lengths, strict=True)]
         index = int(torch.multinomial(torch.tensor(share, dtype=torch.float), 1))
         return self.draw(rows // lengths[index], in_context, lengths[index], among[index])
 
@@ -186,10 +186,10 @@ class Batcher:
         another utterance's error."""
         dataset = self.dataset
         if in_context:
-            own = dataset.vectors[reference]
-            other = own[torch.randperm(len(own), device=own.device)]
-            way = MISTAKEN_WAY * torch.rand(len(own), 1, device=own.device)
-            return own.lerp(other, way * self._chance((len(own), 1), MISTAKEN_SHARE))
+            vectors = dataset.vectors[reference]
+            other = vectors[torch.randperm(len(vectors), device=vectors.device)]
+            way = MISTAKEN_WAY * torch.rand(len(vectors), 1, device=vectors.device)
+            return vectors.lerp(other, way * self._chance((len(vectors), 1), MISTAKEN_SHARE))
         other, target_vector = self._other(speaker), dataset.targets[rows]
         misread = dataset.vectors[other] - dataset.targets[other]
         vector = target_vector + misread * ~self._chance((len(rows), 1), TARGET_SHARE)
@@ -208,7 +208,7 @@ class Batcher:
         table, ref, design = table[..., None], ref[..., None], design[:, None]
         size, device = design.shape, table.device
         p = torch.arange(length, device=device)[None]
-        told_start, told = self._told(table, design)
+        instruct_start, instruct = self._told(table, design)
         english = (~self._chance(size, 0.15)).long()
         whole = self._chance(size, 0.5)
         column = 4 + english + (~design)  # tags, speaker, pad
@@ -216,14 +216,14 @@ class Batcher:
         texts = ref_text + table[:, TEXT_LENGTH] + 1  # with tts_eos
         silence = TRAILING_SILENCE * self._chance(size, 0.5)
         ref_frames = (ref[:, FRAMES] + silence) * in_context
-        c = p - told - len(self.role)  # into the column
+        c = p - instruct - len(self.role)  # into the column
         j = c - column  # into the body
         u = j - whole * texts  # 0: bos, then frames
         k = torch.where(whole, torch.where(u < 0, j, texts), u)  # number of the text beside
         body = self._text(k, ref_text, texts, ref[:, TEXT], table[:, TEXT], silent=whole & (u >= 0))
         text = torch.where(j < 0, self._before(c, column), body)
-        text = torch.where(c < 0, self._role(p - told), text)
-        text = torch.where(p < told, self._instruction(told_start + p), text)
+        text = torch.where(c < 0, self._role(p - instruct), text)
+        text = torch.where(p < instruct, self._instruction(instruct_start + p), text)
         speaker = ~design & (c == column - 2)
         code = torch.where(speaker, NONE, self._column(c, english, column))
         code = torch.where((j >= 0) & (u < 0), model_config.IDS["codec_pad_id"], code)
@@ -234,7 +234,7 @@ class Batcher:
         target = self._codes(table[:, CODE] + n, (n >= 0) & (n < frames))
         now = (table[:, CODE] + n).clamp(0, len(self.dataset.phones) - 1)
         number = torch.where(n == frames, texts - 1, ref_text + self.dataset.places[now])
-        spoken_row = told + len(self.role) + column + number
+        spoken_row = instruct + len(self.role) + column + number
         spoken_row = torch.where((n >= 0) & (n <= frames) & (spoken_row <= p), spoken_row, NONE)
         text = torch.where(n > frames, NONE, text)
         phones = self.dataset.phones[now]

@@ -50,10 +50,10 @@ class EncodingBatch:
     def wave(self) -> Tensor:
         """[B, samples]: silence, the utterance, silence."""
         whole = (max(self.frames) + TRAILING_SILENCE) * FRAME
-        own = math.ceil(whole * self.speed)
-        at = torch.arange(own, device=self.pool.device)
+        size = math.ceil(whole * self.speed)
+        at = torch.arange(size, device=self.pool.device)
         inside = (at >= self._before) & (at < self._before + self._lengths)
-        return resample(self.pool.cut((self._starts - self._before)[:, 0], own) * inside, whole)
+        return resample(self.pool.cut((self._starts - self._before)[:, 0], size) * inside, whole)
 
     def labels(self, frames: int) -> tuple[Tensor, Tensor]:
         """Phones [B, frames, 4], where 0 is silence, and the letters spoken by the middle of each

@@ -22,12 +22,12 @@ def swap_voices(batch: Batch, share: float) -> Tensor:
     rows = round(share * len(batch.fed))
     if rows == 0 or len(batch.fed) < 2:
         return batch.fed
-    own = feeds_target(batch)
+    fed = feeds_target(batch)
     donor = choose_donors(batch.vector, rows)
-    there = random_span(own[:rows])[..., None].repeat(1, 1, batch.fed.shape[2])
+    there = random_span(fed[:rows])[..., None].repeat(1, 1, batch.fed.shape[2])
     there &= has_voice(batch)[:rows, None, None]
     there[..., 0] = False
-    donated = batch.fed[donor].gather(1, match_phones(batch, own, donor).expand_as(there))
+    donated = batch.fed[donor].gather(1, match_phones(batch, fed, donor).expand_as(there))
     return torch.cat((torch.where(there, donated, batch.fed[:rows]), batch.fed[rows:]))
 
 
@@ -51,18 +51,18 @@ def choose_donors(vector: Tensor, rows: int) -> Tensor:
     return (near + gumbel_noise(near)).masked_fill(same, -torch.inf).argmax(1)
 
 
-def random_span(own: Tensor) -> Tensor:
-    """A random span of each row's frames: [B, T], inside `own`."""
-    number, count = own.cumsum(1) - 1, own.sum(1, keepdim=True)
-    ends = (torch.rand(len(own), 2, device=own.device) * (count + 1)).long().sort(1).values
-    return own & (number >= ends[:, :1]) & (number < ends[:, 1:])
+def random_span(fed: Tensor) -> Tensor:
+    """A random span of each row's frames: [B, T], inside `fed`."""
+    number, count = fed.cumsum(1) - 1, fed.sum(1, keepdim=True)
+    ends = (torch.rand(len(fed), 2, device=fed.device) * (count + 1)).long().sort(1).values
+    return fed & (number >= ends[:, :1]) & (number < ends[:, 1:])
 
 
-def match_phones(batch: Batch, own: Tensor, donor: Tensor) -> Tensor:
+def match_phones(batch: Batch, fed: Tensor, donor: Tensor) -> Tensor:
     """Rows of the giver's frames with the most similar phones: [rows, T, 1]."""
-    said = F.pad(batch.phones[:, :-1], (0, 0, 1, 0))  # aligned with the frame fed back
-    same = (said[: len(donor), :, None] == said[donor][:, None]).sum(-1).float()
-    same = (same + torch.rand_like(same)).masked_fill(~own[donor][:, None], -1)
+    phones = F.pad(batch.phones[:, :-1], (0, 0, 1, 0))  # aligned with the frame fed back
+    same = (phones[: len(donor), :, None] == phones[donor][:, None]).sum(-1).float()
+    same = (same + torch.rand_like(same)).masked_fill(~fed[donor][:, None], -1)
     return same.argmax(2, keepdim=True)
 
 

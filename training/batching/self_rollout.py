@@ -64,16 +64,16 @@ class SelfRollout:
 
     def draw(self, draw: Callable[[bool], Batch]) -> Batch:
         """A batch with a rollout, reused REUSES times; one in four is in context."""
-        said, used = divmod(self._drawn, REUSES)
+        count, used = divmod(self._drawn, REUSES)
         if self._said is None or used == 0:
-            self._said = self.rollout(draw(said % 4 == 3))
+            self._said = self.rollout(draw(count % 4 == 3))
         self._drawn += 1
         return self._said
 
     @torch.no_grad()
     def rollout(self, batch: Batch, passes: int = PASSES) -> Batch:
-        for own, now in zip(self._copy.parameters(), self._talker.parameters(), strict=True):
-            own.copy_(now)
+        for copied, now in zip(self._copy.parameters(), self._talker.parameters(), strict=True):
+            copied.copy_(now)
         fed = self._feed(*batch.tensors(), passes=passes)["fed"]
         return replace(batch, fed=fed.clone())
 
@@ -98,5 +98,5 @@ class SelfRollout:
         first = batch.target[..., 0].clamp(min=0).flatten()
         rest, _ = talker.code_predictor.sample(hidden, talker.embed_first(first), choose)
         frames = torch.cat((first[:, None], rest), 1).view_as(batch.fed)
-        own = feeds_target(batch) & has_voice(batch)[:, None]
-        return torch.where(own[..., None], F.pad(frames[:, :-1], (0, 0, 1, 0)), batch.fed)
+        sampled = feeds_target(batch) & has_voice(batch)[:, None]
+        return torch.where(sampled[..., None], F.pad(frames[:, :-1], (0, 0, 1, 0)), batch.fed)

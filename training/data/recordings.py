@@ -149,7 +149,7 @@ def shard(wave: Wave, number: int) -> dict[str, object]:
     whole = wave[: len(wave) // FRAME * FRAME]
     labels = np.full(len(whole) // PHONE_STEP, UNKNOWN, np.uint8)
     offsets = [*range(0, len(whole) - SEGMENT, SEGMENT), len(whole)]
-    said = [{"text": "", "speaker": number, "style": 0} for _ in offsets[1:]]
+    utterances = [{"text": "", "speaker": number, "style": 0} for _ in offsets[1:]]
     samples = np.round(whole * 32767).astype(np.int16)
     places = np.zeros(len(labels), np.uint16)
     return {
@@ -157,7 +157,7 @@ def shard(wave: Wave, number: int) -> dict[str, object]:
         "phones": labels,
         "places": places,
         "offsets": np.array(offsets),
-        "meta": np.array(json.dumps(said)),
+        "meta": np.array(json.dumps(utterances)),
     }
 
 

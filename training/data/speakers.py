@@ -62,7 +62,7 @@ class Speaker:
     @property
     def hertz(self) -> float:
         """About how high it speaks."""
-        logs = (share * math.log(own) for share, own in zip(self.shares, PITCHES, strict=True))
+        logs = (share * math.log(pitch) for share, pitch in zip(self.shares, PITCHES, strict=True))
         return math.exp(sum(logs)) * self.pitch
 
     def axes(self) -> list[float]:
@@ -130,9 +130,9 @@ TRAINED = len(NAMED) + FIRST + MORE + WIDE + OTHERS
 
 def _shares(random: Random, man: bool) -> list[float]:
     if man:
-        own = random.uniform(*MALE_SHARE)
+        male = random.uniform(*MALE_SHARE)
         return [
-            each * (1 - own) + own * (index == MALE_STYLE)
+            each * (1 - male) + male * (index == MALE_STYLE)
             for index, each in enumerate(_random_shares(random))
         ]
     return _random_shares(random)
@@ -158,12 +158,12 @@ def _other_speaker(random: Random, index: int) -> Speaker:
     for style in random.choices(styles, odds, k=random.choice((1, 1, 2, 2, 3))):
         shares[style] += random.uniform(0.2, 1)
     total = sum(shares)
-    own = tuple(share / total for share in shares)
-    lowest, highest = (end / Speaker("", own).hertz for end in WIDE_HERTZ)
+    shared = tuple(share / total for share in shares)
+    lowest, highest = (end / Speaker("", shared).hertz for end in WIDE_HERTZ)
     least, most = 0.75, 1.35
     return Speaker(
         name=f"voice{index:04d}",
-        shares=own,
+        shares=shared,
         pitch=_log_uniform(random, (max(least, lowest), min(most, highest))),
         tract=_log_uniform(random, WIDE_TRACT) if random.random() < TRACT_SCALED else 1.0,
         pace=_log_uniform(random, TEMPO),
@@ -193,8 +193,8 @@ def _random_speaker(random: Random, index: int) -> Speaker:
 
 def _wide_speaker(random: Random, index: int) -> Speaker:
     shares = _padded(_shares(random, random.random() < MEN))
-    own = Speaker("", shares).hertz
-    lowest, highest = (end / own for end in WIDE_HERTZ)
+    hertz = Speaker("", shares).hertz
+    lowest, highest = (end / hertz for end in WIDE_HERTZ)
     least, most = WIDE_PITCH
     return Speaker(
         name=f"voice{index:04d}",

@@ -84,8 +84,8 @@ class SpeechPool:
         self.phones[labels] = torch.from_numpy(data["phones"]).to(self.device)
         self.places[labels] = torch.from_numpy(data["places"].astype(np.int16)).to(self.device)
         offsets = (data["offsets"] + self.filled).tolist()
-        said = json.loads(str(data["meta"]))
-        for start, stop, what in zip(offsets[:-1], offsets[1:], said, strict=True):
+        utterances = json.loads(str(data["meta"]))
+        for start, stop, what in zip(offsets[:-1], offsets[1:], utterances, strict=True):
             self.segments.append(Segment(start, stop, what["text"], what["speaker"], what["style"]))
         self.filled += count
         return 1

@@ -62,8 +62,8 @@ def dashes(text: str, random: Random) -> tuple[str, str]:
 
 def letters(text: str, random: Random) -> tuple[str, str]:
     """Letters one by one, as what is written short is spelt out."""
-    said = " ".join(random.choices(LETTERS, k=random.randint(2, 4)))
-    written = random.choice(AROUND).format(said)
+    spelt = " ".join(random.choices(LETTERS, k=random.randint(2, 4)))
+    written = random.choice(AROUND).format(spelt)
     return written, written
 
 

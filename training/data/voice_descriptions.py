@@ -101,8 +101,8 @@ def gender(speaker: Speaker) -> str:
 def describe(speaker: Speaker, random: Random) -> str:
     """A random instruction that fits the speaker."""
     frame = random.choice(FRAMES)
-    told = {"{noun}": 0.75, "{who}": 1.0}
-    chance = max((share for slot, share in told.items() if slot in frame), default=0.0)
+    shares = {"{noun}": 0.75, "{who}": 1.0}
+    chance = max((share for slot, share in shares.items() if slot in frame), default=0.0)
     who = gender(speaker) if random.random() < chance else ""
     level = levels(speaker, who)
     age = AGES.get((who, level["pitch"]), ())

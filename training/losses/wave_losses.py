@@ -90,8 +90,8 @@ class WaveLosses:
         losses = {"spectral": self.spectral(leaf, real)} | self._recognize(leaf, real, phones)
         if adversarial:
             losses |= self._step_discriminators(*self._random_pieces(leaf, real))
-        asked = [self._share(name, losses[name], leaf) for name in SHARES if name in losses]
-        gradient = torch.stack(asked).sum(0)
+        gradients = [self._share(name, losses[name], leaf) for name in SHARES if name in losses]
+        gradient = torch.stack(gradients).sum(0)
         return {name: loss.detach() for name, loss in losses.items()}, gradient
 
     def _share(self, name: str, loss: Tensor, wave: Tensor) -> Tensor:
@@ -142,11 +142,11 @@ class WaveLosses:
             phone_loss(truth[-1], phones).backward()
             self.recognizer_optimizer.step()
         self.recognizer.requires_grad_(False)
-        told = self.recognizer(made)
+        features = self.recognizer(made)
         self.recognizer.requires_grad_(True)
         return {
-            "recognized": phone_loss(told[-1], phones),
-            "recognizer": feature_distance(truth, told),
+            "recognized": phone_loss(features[-1], phones),
+            "recognizer": feature_distance(truth, features),
         }
 
 

@@ -172,11 +172,11 @@ def of_recurrent(graph: Graph, node: Any) -> dict[str, Array]:
 
 def load(network: Kokoro, found: dict[str, Tensor]) -> None:
     """Fill the network; what the file has besides belongs to none of its layers."""
-    own = network.state_dict()
-    missing = own.keys() - found.keys()
+    weights = network.state_dict()
+    missing = weights.keys() - found.keys()
     if missing:
         raise ValueError(f"no weights for {', '.join(sorted(missing)[:5])} …")
-    network.load_state_dict({name: found[name].float() for name in own})
+    network.load_state_dict({name: found[name].float() for name in weights})
 
 
 def write(site: Path, out: Path) -> None:

@@ -128,9 +128,9 @@ def phones_of(phonemes: str) -> list[int]:
     return found
 
 
-def save(said: Iterable[PhonemizedText], path: Path) -> None:
+def save(texts: Iterable[PhonemizedText], path: Path) -> None:
     with gzip.open(path, "wt", encoding="utf-8") as file:
-        json.dump([asdict(each) for each in said], file, ensure_ascii=False)
+        json.dump([asdict(each) for each in texts], file, ensure_ascii=False)
 
 
 def load(path: Path) -> list[PhonemizedText]:

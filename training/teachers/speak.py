@@ -230,14 +230,14 @@ def batches(planned: Sequence[PlannedJob]) -> Iterator[Sequence[PlannedJob]]:
 
 def label_speech(wave: Wave, start: int, frames: Tensor, job: Job) -> LabelledSpeech:
     """What is said every 20 ms of a wave that began `start` samples into its speech."""
-    phonemes, said = job.said.phonemes, [PAUSE, *phones_of(job.said.phonemes), PAUSE]
+    phonemes, phones = job.said.phonemes, [PAUSE, *phones_of(job.said.phonemes), PAUSE]
     lengths = frames.tolist()
     for index, letter in enumerate(phonemes, 1):
         if letter == " " and lengths[index] >= LONG_SPACE:
-            said[index] = PAUSE
+            phones[index] = PAUSE
     ends = (np.cumsum(lengths) * kokoro.FRAME - EARLY) / job.speaker.tract  # samples
     places = [0, *job.said.places, job.said.places[-1]]
     at = (np.arange(len(wave) // PHONE_STEP) + 0.5) * PHONE_STEP + start
-    token = np.searchsorted(ends, at).clip(max=len(said) - 1)
+    token = np.searchsorted(ends, at).clip(max=len(phones) - 1)
     reached = np.interp(at, ends, places)
-    return LabelledSpeech(wave, np.array(said, np.uint8)[token], reached.astype(np.uint16))
+    return LabelledSpeech(wave, np.array(phones, np.uint8)[token], reached.astype(np.uint16))

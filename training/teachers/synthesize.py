@@ -37,16 +37,16 @@ STYLED_OF_NAMED, STYLED = 0.25, 0.05
 RISING = 3  # times as often as other texts: few questions rise, and a talker hardly learns that
 
 
-def with_more_questions(said: Sequence[PhonemizedText]) -> list[PhonemizedText]:
+def with_more_questions(texts: Sequence[PhonemizedText]) -> list[PhonemizedText]:
     """The texts, with yes/no questions as often as they are to be drawn."""
-    rising = [each for each in said if asks_yes_or_no(each.text)]
-    return [*said, *rising * (RISING - 1)]
+    rising = [each for each in texts if asks_yes_or_no(each.text)]
+    return [*texts, *rising * (RISING - 1)]
 
 
 def draw_utterance(
-    said: Sequence[PhonemizedText], random: Random, named_share: float = NAMED_SHARE
+    texts: Sequence[PhonemizedText], random: Random, named_share: float = NAMED_SHARE
 ) -> tuple[Utterance, PhonemizedText]:
-    each, named = random.choice(said), random.random() < named_share
+    each, named = random.choice(texts), random.random() < named_share
     speaker = random.randrange(len(NAMED)) if named else random.randrange(len(NAMED), TRAINED)
     styled = random.random() < (STYLED_OF_NAMED if named else STYLED)
     style = random.randrange(1, len(STYLES)) if styled else 0
@@ -54,7 +54,7 @@ def draw_utterance(
 
 
 def draw_jobs(
-    said: Sequence[PhonemizedText],
+    texts: Sequence[PhonemizedText],
     seed: int,
     shard: int,
     count: int,
@@ -63,36 +63,36 @@ def draw_jobs(
     random, speakers = Random(f"{seed}/{shard}"), all_speakers()
     found = []
     for _ in range(count):
-        what, each = draw_utterance(said, random, named_share)
+        what, each = draw_utterance(texts, random, named_share)
         found.append((what, Job(each, speakers[what.speaker], STYLES[what.style])))
     return found
 
 
-def shard_arrays(told: Sequence[tuple[Utterance, LabelledSpeech]]) -> dict[str, Any]:
+def shard_arrays(labelled: Sequence[tuple[Utterance, LabelledSpeech]]) -> dict[str, Any]:
     """The arrays of a shard's file."""
-    messages = [message for _, message in told]
+    messages = [message for _, message in labelled]
     samples = np.concatenate([message.wave for message in messages])
     return {
         "samples": np.round(samples * 32767).astype(np.int16),
         "phones": np.concatenate([message.phones for message in messages]),
         "places": np.concatenate([message.places for message in messages]),
         "offsets": np.cumsum([0, *(len(message.wave) for message in messages)]),
-        "meta": np.array(json.dumps([asdict(what) for what, _ in told])),
+        "meta": np.array(json.dumps([asdict(what) for what, _ in labelled])),
     }
 
 
 def make_shard(
-    teacher: Teacher, said: Sequence[PhonemizedText], shard: int, args: argparse.Namespace
+    teacher: Teacher, texts: Sequence[PhonemizedText], shard: int, args: argparse.Namespace
 ) -> Any:
-    chosen = draw_jobs(said, args.seed, shard, args.utterances, args.named)
+    chosen = draw_jobs(texts, args.seed, shard, args.utterances, args.named)
     spoken = dict(teacher.speak([job for _, job in chosen]))
-    told = [(what, spoken[number]) for number, (what, _) in enumerate(chosen)]
-    fit = [each for each in told if SHORTEST < len(each[1].wave) / RATE < LONGEST]
+    labelled = [(what, spoken[number]) for number, (what, _) in enumerate(chosen)]
+    fit = [each for each in labelled if SHORTEST < len(each[1].wave) / RATE < LONGEST]
     return shard_arrays(fit)
 
 
 def make_shards(
-    teacher: Teacher, said: Sequence[PhonemizedText], folder: Path, args: argparse.Namespace
+    teacher: Teacher, texts: Sequence[PhonemizedText], folder: Path, args: argparse.Namespace
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for shard in range(args.first, args.first + args.shards):
@@ -102,7 +102,7 @@ def make_shards(
         if args.until and time.time() > args.until:
             break
         begun, part = time.monotonic(), path.with_suffix(".part.npz")
-        data = make_shard(teacher, said, shard, args)
+        data = make_shard(teacher, texts, shard, args)
         np.savez(part, **data)
         os.replace(part, path)
         seconds, took = len(data["samples"]) / RATE, time.monotonic() - begun

@@ -66,10 +66,10 @@ class Adapter(nn.Module):
         """Within, the talker's matrices are changed."""
         handles = []
         for name, linear in adapted(talker):
-            own = self.changes[_key(name)]
+            net = self.changes[_key(name)]
 
-            def add(_: nn.Module, x: tuple[Tensor], out: Tensor, own: nn.Module = own) -> Tensor:
-                return out + own(x[0]).to(out.dtype)
+            def add(_: nn.Module, x: tuple[Tensor], out: Tensor, net: nn.Module = net) -> Tensor:
+                return out + net(x[0]).to(out.dtype)
 
             handles.append(linear.register_forward_hook(add))
         try:
@@ -85,10 +85,10 @@ class Adapter(nn.Module):
     def merge(self, talker: Talker) -> None:
         """Add the changes to the weights, in float32, rounded once."""
         for name, linear in adapted(talker):
-            own = self.changes[_key(name)]
-            assert isinstance(own, LowRank)
+            net = self.changes[_key(name)]
+            assert isinstance(net, LowRank)
             weight = linear.weight
-            merged = weight.float() + own.change().to(weight.device)
+            merged = weight.float() + net.change().to(weight.device)
             linear.weight = nn.Parameter(merged.to(weight.dtype), requires_grad=False)
 
     def save(self, path: Path, digest: str) -> None:
@@ -99,8 +99,8 @@ class Adapter(nn.Module):
     def load(self, path: Path, digest: str) -> None:
         """Raises CheckpointError for another model's adapter."""
         with safe_open(path, "pt") as file:
-            told = json.loads((file.metadata() or {}).get("timbre_adapter", "{}"))
-            if told.get("digest") != digest:
+            card = json.loads((file.metadata() or {}).get("timbre_adapter", "{}"))
+            if card.get("digest") != digest:
                 raise CheckpointError(
                     "{name} was trained for other weights. Load that model, or train it again.",
                     name=path.name,

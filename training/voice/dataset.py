@@ -189,7 +189,7 @@ def other_words(
 def _other_texts(lines: Sequence[Line]) -> dict[int, tuple[int, ...]]:
     """For each line a text that is not its own and about as long; a sentence may be said twice."""
     texts = sorted({line.text_ids for line in lines}, key=lambda ids: (len(ids), ids))
-    after = {own: texts[(at + 1) % len(texts)] for at, own in enumerate(texts)}
+    after = {text: texts[(at + 1) % len(texts)] for at, text in enumerate(texts)}
     numbered = enumerate(lines) if len(texts) > 1 else ()
     return {number: after[line.text_ids] for number, line in numbered}
 

@@ -57,7 +57,7 @@ def add_preset(config: dict[str, Any], name: str) -> int:
     known = name.strip().lower()
     talker = config["talker_config"]
     speakers = dict(talker.get("spk_id") or {})
-    if not known or known in {own.lower() for own in speakers}:
+    if not known or known in {speaker.lower() for speaker in speakers}:
         raise InvalidVoice("Give the voice a name that no preset has: '{name}'.", name=name)
     row = free_row(config, speakers)
     talker["spk_id"] = {**speakers, known: row}

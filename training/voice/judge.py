@@ -185,10 +185,10 @@ def pitch(wave: Waveform) -> float:
     rows = rows[power > power.max() / 100]
     rows = rows - rows.mean(1, keepdims=True)
     spectrum = np.fft.rfft(rows, 2 * WINDOW)
-    own = np.fft.irfft(np.abs(spectrum) ** 2)[:, :WINDOW]
-    own = own / (own[:, :1] + 1e-12) / (1 - np.arange(WINDOW) / WINDOW)
+    correlation = np.fft.irfft(np.abs(spectrum) ** 2)[:, :WINDOW]
+    correlation = correlation / (correlation[:, :1] + 1e-12) / (1 - np.arange(WINDOW) / WINDOW)
     first, last = (int(SAMPLE_RATE / hertz) for hertz in reversed(PITCHES))
-    lags = own[:, first:last]
+    lags = correlation[:, first:last]
     # The first lag that is nearly as good as the best: no multiple of the period.
     nearest = (lags > 0.95 * lags.max(1, keepdims=True)).argmax(1)
     while True:  # uphill to the peak

@@ -60,8 +60,8 @@ def predicting(batch: Batch) -> Tensor:
 def hold(logits: Tensor, held: Tensor) -> Tensor:
     """Mean divergence of codebook 0 from the untouched model's log probabilities `held`, both
     [rows, codes]."""
-    told = logits.log_softmax(-1)
-    return (held.exp() * (held - told)).sum(-1).mean()
+    logs = logits.log_softmax(-1)
+    return (held.exp() * (held - logs)).sum(-1).mean()
 
 
 def _wide(logits: Tensor) -> Tensor:

@@ -213,8 +213,8 @@ class Training:
             each.model_copy(update={"doubtful": each.doubtful or reasons.get(each.file, "")})
             for each in self.job.lines
         )
-        told = [f"{each.file}: {each.doubtful}" for each in lines if each.doubtful]
-        write_atomic(self.folder.path / "left-out.txt", "\n".join(told).encode())
+        excluded = [f"{each.file}: {each.doubtful}" for each in lines if each.doubtful]
+        write_atomic(self.folder.path / "left-out.txt", "\n".join(excluded).encode())
 
     def _person(self, dataset: Dataset) -> Person:
         waves = [read_segment(self.folder.segments / each.file) for each in dataset.spoken]
@@ -224,10 +224,10 @@ class Training:
         pitch = float(np.median(pitches)) if pitches else 0.0
         return Person(dataset.vector, pitch, pace, judge.spectrum_of(waves))
 
-    def _judged_texts(self, said: Sequence[str], unseen: Dataset) -> list[str]:
+    def _judged_texts(self, recorded: Sequence[str], unseen: Dataset) -> list[str]:
         """The person's own that were held out, and others: nothing is learned from either."""
-        own = [each.text for each in unseen.spoken][: JUDGED // 2]
-        return [*own, *judged_texts(self.job.language, said, JUDGED - len(own))]
+        held_out = [each.text for each in unseen.spoken][: JUDGED // 2]
+        return [*held_out, *judged_texts(self.job.language, recorded, JUDGED - len(held_out))]
 
     def _general_lines(self, clone: Clone, texts: Sequence[str]) -> list[Line]:
         """What the untouched model says of general texts."""
@@ -318,11 +318,11 @@ class Training:
             self._tell("refused", f"The clone is better than what was learned: {why}.")
             return
         clone, *epochs = self._status.history
-        told = next(each for each in epochs if each.number == best)
+        chosen = next(each for each in epochs if each.number == best)
         self._tell(
             "done",
-            f"Epoch {best} of {trainer.epochs} is the best: {told.pitch:+.1f} semitones and "
-            f"{told.spectrum:.1f} dB from the recordings, the clone {clone.pitch:+.1f} and "
+            f"Epoch {best} of {trainer.epochs} is the best: {chosen.pitch:+.1f} semitones and "
+            f"{chosen.spectrum:.1f} dB from the recordings, the clone {clone.pitch:+.1f} and "
             f"{clone.spectrum:.1f}.",
         )
 

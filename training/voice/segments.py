@@ -211,8 +211,8 @@ def _listed(paths: Sequence[Path]) -> Tables:
 
 def _in_table(path: Path, listed: Tables) -> str:
     """By the table of its own folder: others may have the same names. Without one by any."""
-    own = listed.get(path.parent)
-    tables = listed.values() if own is None else [own]
+    listing = listed.get(path.parent)
+    tables = listed.values() if listing is None else [listing]
     found = (table.get(path.stem) or table.get(path.name) for table in tables)
     return next(filter(None, found), "")
 

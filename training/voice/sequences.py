@@ -122,8 +122,8 @@ def batch_of(sequences: Sequence[LineRows], pad: int, device: torch.device | str
 
 def embed(talker: Talker, batch: Batch, voice: Tensor) -> Tensor:
     """The talker's input [B, T, width]; voice [rows, width]: its vector, then its learned rows."""
-    own = voice[batch.voice.clamp(min=0)].to(talker.codec_head.weight.dtype)
-    x = embed_rows(talker, batch.text, batch.code, own)
+    voice_rows = voice[batch.voice.clamp(min=0)].to(talker.codec_head.weight.dtype)
+    x = embed_rows(talker, batch.text, batch.code, voice_rows)
     frames = talker.embed_codes(batch.fed.clamp(min=0))
     return x + frames * (batch.fed[..., :1] != NONE)
 

@@ -102,26 +102,25 @@ READ = {"english": ENGLISH, "chinese": CHINESE}
 GENERAL = {"english": GENERAL_ENGLISH, "chinese": GENERAL_CHINESE}
 
 
-def general_texts(language: str, own: Sequence[str], count: int) -> list[str]:
-    """Sentences to hold a voice's words by. `own`: the recordings' words, used in languages that
-    there are no others in."""
-    return _spread(GENERAL.get(_spoken(language, own), own), count)
+def general_texts(language: str, recorded: Sequence[str], count: int) -> list[str]:
+    """Sentences that the model is held to. A language without any takes those `recorded`."""
+    return _spread(GENERAL.get(_spoken(language, recorded), recorded), count)
 
 
-def judged_texts(language: str, own: Sequence[str], count: int) -> list[str]:
+def judged_texts(language: str, recorded: Sequence[str], count: int) -> list[str]:
     """Sentences to judge a voice by: neither the recordings' words nor those that it is held by,
     except in languages that there are no others in."""
-    said = {text.casefold() for text in own}
-    known = READ.get(_spoken(language, own), own)
-    return _spread([text for text in known if text.casefold() not in said] or own, count)
+    taken = {text.casefold() for text in recorded}
+    known = READ.get(_spoken(language, recorded), recorded)
+    return _spread([text for text in known if text.casefold() not in taken] or recorded, count)
 
 
-def _spoken(language: str, own: Sequence[str]) -> str:
+def _spoken(language: str, recorded: Sequence[str]) -> str:
     """The language; "auto" is told by the letters of the recordings' words."""
     if language.lower() != "auto":
         return language.lower()
-    wide = sum(any(ord(mark) > 0x2E80 for mark in text) for text in own)
-    return "chinese" if wide > len(own) / 2 else "english"
+    wide = sum(any(ord(mark) > 0x2E80 for mark in text) for text in recorded)
+    return "chinese" if wide > len(recorded) / 2 else "english"
 
 
 def _spread(texts: Iterable[str], count: int) -> list[str]:

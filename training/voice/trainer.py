@@ -140,9 +140,9 @@ class VoiceTrainer:
         first, rest = self._losses(batch, FRAMES)
         (rest + self._first * first).backward()
         if self._held and self._hold:
-            own = self._held[self.step % len(self._held)]
-            logits = forward(self.talker, own.batch, self.learner()).logits
-            (self._hold * own.loss(logits)).backward()
+            held = self._held[self.step % len(self._held)]
+            logits = forward(self.talker, held.batch, self.learner()).logits
+            (self._hold * held.loss(logits)).backward()
         torch.nn.utils.clip_grad_norm_(self.learner.parameters(), LONGEST_STEP)
         self._optimizer.step()
         self.learner.limit()
@@ -165,7 +165,8 @@ class VoiceTrainer:
         pairs = [self._losses(batch, None) for batch in self._unseen]
         first, rest = (float(torch.stack(values).mean()) for values in zip(*pairs, strict=True))
         moved = [
-            own.loss(forward(self.talker, own.batch, self.learner()).logits) for own in self._held
+            held.loss(forward(self.talker, held.batch, self.learner()).logits)
+            for held in self._held
         ]
         return Losses(first, rest, float(torch.stack(moved).mean()) if moved else 0.0)
 
@@ -176,17 +177,17 @@ class VoiceTrainer:
             for key, value in self._optimizer.state[weight].items():
                 tensors[f"adam.{key}.{name}"] = torch.as_tensor(value)
         tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        told = {"epoch": self.epoch, "step": self.step, "epochs": self.epochs, "digest": digest}
-        write_atomic(path, bytes(save(tensors, {"state": json.dumps(told)})))
+        metadata = {"epoch": self.epoch, "step": self.step, "epochs": self.epochs, "digest": digest}
+        write_atomic(path, bytes(save(tensors, {"state": json.dumps(metadata)})))
 
     def resume(self, path: Path, digest: str) -> None:
         """Go on from a state. Raises CheckpointError for that of another model."""
         with safe_open(path, "pt") as file:
-            told = json.loads(file.metadata()["state"])
+            metadata = json.loads(file.metadata()["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if told["digest"] != digest:
+        if metadata["digest"] != digest:
             raise exchanged()
-        self.epoch, self.step = told["epoch"], told["step"]
+        self.epoch, self.step = metadata["epoch"], metadata["step"]
         learned = {name.removeprefix("learned."): value for name, value in tensors.items()
                    if name.startswith("learned.")}  # fmt: skip
         self.learner.load_state_dict(learned)

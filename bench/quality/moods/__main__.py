@@ -49,14 +49,14 @@ def keep(folder: Path, out: Path, moods: list[str]) -> None:
     from engine import MoodLibrary, speaker_space
 
     with open_model("presets/mini", "cpu", measure.AT_ONCE) as engine:
-        (own,) = engine.capabilities().values()
+        (capabilities,) = engine.capabilities().values()
         learned = pairs.learn_all(engine)
     library = MoodLibrary(out)
     for mood, found in learned.items():
         if mood.name in moods and measure.verdict(folder, mood.name).kept:
             note = f"Learned from {found.pairs} pairs of the teacher's voices."
-            space = speaker_space(own)
-            library.save(mood.name, found, space, own.name, mood.words, note=note)
+            space = speaker_space(capabilities)
+            library.save(mood.name, found, space, capabilities.name, mood.words, note=note)
 
 
 def speak(folder: Path, texts: list[str], moods: list[str]) -> None:

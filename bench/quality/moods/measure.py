@@ -101,8 +101,8 @@ def _keep(folder: Path, take: Take, stream: SpeechStream) -> None:
     with wav.open(str(folder / f"{take.name}.wav"), "wb") as file:
         file.setparams((1, 2, 24_000, 0, "NONE", ""))
         file.writeframes(pcm.astype("<i2").tobytes())
-    told = features(pcm) | {"reason": stream.end.reason if stream.end else "error"}
-    (folder / f"{take.name}.json").write_text(json.dumps(told))
+    card = features(pcm) | {"reason": stream.end.reason if stream.end else "error"}
+    (folder / f"{take.name}.json").write_text(json.dumps(card))
 
 
 def features(pcm: Pcm) -> dict[str, float]:
@@ -137,8 +137,8 @@ def judge(folder: Path, texts: Sequence[str], moods: Iterable[str]) -> None:
         sound = judges.prepared(_read(folder / f"{take.name}.wav"))
         said = spoken_words(texts[take.voice])
         wrong = word_errors(said, heard_words(said, judges.transcript(sound)))
-        told = {"mos": judges.naturalness(sound), "wrong": wrong, "words": len(said)}
-        path.write_text(json.dumps(told))
+        row = {"mos": judges.naturalness(sound), "wrong": wrong, "words": len(said)}
+        path.write_text(json.dumps(row))
 
 
 def _read(path: Path) -> Waveform:
@@ -172,8 +172,8 @@ def verdict(folder: Path, mood: str) -> Verdict:
             f"{' / '.join(f'{share:.0f}' for share in right)} ({counts}) | "
             f"{'yes' if rises else 'no'} | {mos:+.2f} | {words:+.1f} |"
         )
-    told = "kept" if kept else "not kept"
-    return Verdict(mood, tuple(f"{line} {told} |" for line in lines), kept)
+    word = "kept" if kept else "not kept"
+    return Verdict(mood, tuple(f"{line} {word} |" for line in lines), kept)
 
 
 def _changes(folder: Path, mood: str, dose: float, feature: str) -> NDArray[np.float64]:

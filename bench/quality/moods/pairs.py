@@ -41,12 +41,12 @@ class Move:
 def _by(
     pitch: float = 1.0, tract: float = 1.0, pace: float = 1.0, tilt: float = 0.0
 ) -> Callable[[Speaker], Speaker]:
-    return lambda own: replace(
-        own,
-        pitch=own.pitch * pitch,
-        tract=own.tract * tract,
-        pace=own.pace * pace,
-        tilt=own.tilt + tilt,
+    return lambda speaker: replace(
+        speaker,
+        pitch=speaker.pitch * pitch,
+        tract=speaker.tract * tract,
+        pace=speaker.pace * pace,
+        tilt=speaker.tilt + tilt,
     )
 
 
@@ -79,8 +79,8 @@ def held_out_voices(count: int) -> list[Clone]:
 
 def learn_all(engine: Engine) -> dict[Mood, LearnedShift]:
     """Every mood, and what its pairs say of it."""
-    (own,) = engine.capabilities().values()
-    space = speaker_space(own)
+    (capabilities,) = engine.capabilities().values()
+    space = speaker_space(capabilities)
     speakers = Random(SEED).sample(all_speakers()[:TRAINED], PAIRS)
     plain = targets(speakers)
     learned = {}

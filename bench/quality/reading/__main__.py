@@ -125,12 +125,12 @@ def main() -> None:
     with open_engine([args.model]) as engine:
         wanted = takes(texts, args.voices.split(","), args.seeds, not args.in_turn)
         for text, voice, seed, wave in spoken(engine, wanted):
-            said = whisper(Judges.prepared(wave))
-            found = misheard(text.spoken, said)
-            heard.append(Heard(text.kind, voice, seed, text.written, said.strip(), found))
+            transcript = whisper(Judges.prepared(wave))
+            found = misheard(text.spoken, transcript)
+            heard.append(Heard(text.kind, voice, seed, text.written, transcript.strip(), found))
             if args.wrong and found.errors:
                 print(
-                    f"{found.errors:2} {voice:8} {text.written}\n   heard    {said.strip()}",
+                    f"{found.errors:2} {voice:8} {text.written}\n   heard    {transcript.strip()}",
                     flush=True,
                 )
     if args.out:

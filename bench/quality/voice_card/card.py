@@ -46,10 +46,10 @@ ASKED: tuple[tuple[str, str, str, float | None], ...] = (
 )
 
 
-def reached(value: float, sign: str, asked: float | None) -> bool:
-    if asked is None:
+def reached(value: float, sign: str, limit: float | None) -> bool:
+    if limit is None:
         return True
-    return value >= asked if sign == "≥" else value <= asked if sign == "≤" else value < asked
+    return value >= limit if sign == "≥" else value <= limit if sign == "≤" else value < limit
 
 
 def number(value: float | None) -> str:
@@ -61,18 +61,18 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def asked_table(told: Mapping[str, Any]) -> str:
+def asked_table(judged: Mapping[str, Any]) -> str:
     """The first table: a line for each figure, bold where what is asked is missed."""
-    sources = list(told)
+    sources = list(judged)
     rows = []
-    for name, label, sign, asked in ASKED:
-        values = [told[source]["figures"].get(name) for source in sources]
+    for name, label, sign, limit in ASKED:
+        values = [judged[source]["figures"].get(name) for source in sources]
         if any(value is not None for value in values):
             cells = [number(value) for value in values]
             for at, (source, value) in enumerate(zip(sources, values, strict=True)):
-                if source == "model" and value is not None and not reached(value, sign, asked):
+                if source == "model" and value is not None and not reached(value, sign, limit):
                     cells[at] = f"**{cells[at]}**"
-            rows.append([label, f"{sign} {asked:g}" if asked is not None else "", *cells])
+            rows.append([label, f"{sign} {limit:g}" if limit is not None else "", *cells])
     return table(["", "asked", *sources], rows)
 
 
@@ -87,16 +87,16 @@ VOICE_COLUMNS = {
 }
 
 
-def voices_table(told: Mapping[str, Any]) -> str:
+def voices_table(judged: Mapping[str, Any]) -> str:
     """A line for each voice; sources with / between them."""
-    sources = [source for source in told if "voices" in told[source]]
-    names = dict.fromkeys(name for source in sources for name in told[source]["voices"])
+    sources = [source for source in judged if "voices" in judged[source]]
+    names = dict.fromkeys(name for source in sources for name in judged[source]["voices"])
     rows = [
         [
             name,
             *(
                 " / ".join(
-                    number(told[source]["voices"].get(name, {}).get(key)) for source in sources
+                    number(judged[source]["voices"].get(name, {}).get(key)) for source in sources
                 )
                 for key in VOICE_COLUMNS
             ),
@@ -121,10 +121,10 @@ def rows_table(first: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
     return table([first, *heads], cells)
 
 
-def markdown(told: Mapping[str, Any]) -> str:
-    parts = ["# Card", asked_table(told)]
-    if any("voices" in own for own in told.values()):
-        parts += ["## Named voices", voices_table(told)]
+def markdown(judged: Mapping[str, Any]) -> str:
+    parts = ["# Card", asked_table(judged)]
+    if any("voices" in figures for figures in judged.values()):
+        parts += ["## Named voices", voices_table(judged)]
     titles = {
         "strangers_vector": "Voices never taught, by vector",
         "strangers_context": "Voices never taught, in context",
@@ -132,7 +132,7 @@ def markdown(told: Mapping[str, Any]) -> str:
         "styles": "Instructions, against none",
     }
     for key, title in titles.items():
-        rows = told.get("model", {}).get(key)
+        rows = judged.get("model", {}).get(key)
         if rows:
             parts += [f"## {title}", rows_table("", rows)]
     return "\n\n".join(parts) + "\n"
@@ -140,10 +140,10 @@ def markdown(told: Mapping[str, Any]) -> str:
 
 def write_card(folder: Path, judged: Mapping[str, Any], beside: Path | None) -> None:
     """card.json and card.md of what was judged, by source; another card's model beside it."""
-    told = whole(judged)
+    report = whole(judged)
     if beside:
-        told["before"] = json.loads(beside.read_text())["model"]
-    (folder / "card.json").write_text(json.dumps(told, indent=1))
-    text = markdown(told)
+        report["before"] = json.loads(beside.read_text())["model"]
+    (folder / "card.json").write_text(json.dumps(report, indent=1))
+    text = markdown(report)
     (folder / "card.md").write_text(text)
     print(text)

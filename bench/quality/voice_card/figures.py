@@ -63,7 +63,7 @@ def likeness(row: Row, other: Vector) -> float:
 
 def voice_figures(rows: Sequence[Row], others: Sequence[Vector]) -> Figures:
     """One named voice."""
-    own = [row for row in rows if row["who"]]
+    embedded = [row for row in rows if row["who"]]
     found = {
         "sentences": len(rows),
         "natural": mean(row["natural"] for row in rows),
@@ -73,21 +73,23 @@ def voice_figures(rows: Sequence[Row], others: Sequence[Vector]) -> Figures:
     }
     if any(row["clean"] is not None for row in rows):
         found["clean"] = mean(row["clean"] for row in rows)
-    if len(own) > 1:
-        rest = [own[:n] + own[n + 1 :] for n in range(len(own))]
-        found["own"] = mean(likeness(row, centre(r)) for row, r in zip(own, rest, strict=True))
-    if others and own:
-        found["next"] = max(float(centre(own) @ other) for other in others)
+    if len(embedded) > 1:
+        rest = [embedded[:n] + embedded[n + 1 :] for n in range(len(embedded))]
+        found["own"] = mean(likeness(row, centre(r)) for row, r in zip(embedded, rest, strict=True))
+    if others and embedded:
+        found["next"] = max(float(centre(embedded) @ other) for other in others)
     return found
 
 
 def voices_figures(rows: Sequence[Row]) -> dict[str, Figures]:
     """Each named voice."""
     spoken = by(rows, voice_of)
-    centres = {voice: centre(own) for voice, own in spoken.items() if any(r["who"] for r in own)}
+    centres = {
+        voice: centre(takes) for voice, takes in spoken.items() if any(r["who"] for r in takes)
+    }
     return {
-        voice: voice_figures(own, [c for name, c in centres.items() if name != voice])
-        for voice, own in spoken.items()
+        voice: voice_figures(takes, [c for name, c in centres.items() if name != voice])
+        for voice, takes in spoken.items()
     }
 
 
@@ -110,7 +112,7 @@ def named_figures(rows: Sequence[Row]) -> Figures:
 
 def clone_figures(way: str, rows: Sequence[Row], references: Sequence[Row]) -> Figures:
     """Clones of held-out voices: is each nearest to its own of all."""
-    centres = {voice: centre(own) for voice, own in by(references, voice_of).items()}
+    centres = {voice: centre(takes) for voice, takes in by(references, voice_of).items()}
     return {
         f"{way}_nearest": 100 * mean(nearest(row, centres) == voice_of(row) for row in rows),
         f"{way}_natural": mean(row["natural"] for row in rows),
@@ -127,18 +129,18 @@ def nearest(row: Row, centres: Mapping[str, Vector]) -> str:
 def stranger_rows(rows: Sequence[Row], references: Sequence[Row]) -> dict[str, Figures]:
     """Clones of voices from elsewhere: pitch, sex and similarity, a line each."""
     recorded, found = by(references, voice_of), {}
-    for voice, own in by(rows, voice_of).items():
-        asked, got = (
-            float(np.median([row["pitch"] for row in some])) for some in (recorded[voice], own)
+    for voice, takes in by(rows, voice_of).items():
+        wanted, got = (
+            float(np.median([row["pitch"] for row in some])) for some in (recorded[voice], takes)
         )
         home = centre(recorded[voice])
         found[voice] = {
-            "asked": asked,
+            "asked": wanted,
             "pitch": got,
-            "off": semitones(asked, got),
-            "like": mean(likeness(row, home) for row in own if row["who"]),
-            "natural": mean(row["natural"] for row in own),
-            "errors": errors(own),
+            "off": semitones(wanted, got),
+            "like": mean(likeness(row, home) for row in takes if row["who"]),
+            "natural": mean(row["natural"] for row in takes),
+            "errors": errors(takes),
         }
     return found
 
@@ -154,11 +156,11 @@ def stranger_figures(way: str, rows: Sequence[Row], references: Sequence[Row]) -
 
 def blend_rows(rows: Sequence[Row], voices: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """Each pair: pitch and whose it is, step by step."""
-    homes = {voice: centre(own) for voice, own in by(voices, voice_of).items()}
+    homes = {voice: centre(takes) for voice, takes in by(voices, voice_of).items()}
     found = {}
-    for pair, own in by(rows, voice_of).items():
+    for pair, takes in by(rows, voice_of).items():
         first, second = (homes[name] for name in pair.split("+"))
-        steps = [some for _, some in sorted(by(own, lambda row: row["take"]["share"]).items())]
+        steps = [some for _, some in sorted(by(takes, lambda row: row["take"]["share"]).items())]
         pitches = [mean(row["pitch"] for row in some) for some in steps]
         leans = [float(centre(some) @ (second - first)) for some in steps]
         found[pair] = {
@@ -207,15 +209,15 @@ def style_rows(rows: Sequence[Row]) -> dict[str, Figures]:
     keys = [(voice_of(row), row["take"]["text"]) for row in spoken["plain"]]
     plain = dict(zip(keys, spoken["plain"], strict=True))
     found = {}
-    for kind, own in spoken.items():
-        pairs = [(row, plain[voice_of(row), row["take"]["text"]]) for row in own]
+    for kind, takes in spoken.items():
+        pairs = [(row, plain[voice_of(row), row["take"]["text"]]) for row in takes]
         found[kind] = {
             "duration": mean(a["seconds"] / b["seconds"] for a, b in pairs),
             "pitch": mean(semitones(b["pitch"], a["pitch"]) for a, b in pairs),
             "liveliness": mean(a["spread"] for a, _ in pairs) / mean(b["spread"] for _, b in pairs),
             "voiced": mean(a["voiced"] / max(0.01, b["voiced"]) for a, b in pairs),
-            "natural": mean(row["natural"] for row in own),
-            "errors": errors(own),
+            "natural": mean(row["natural"] for row in takes),
+            "errors": errors(takes),
         }
     return found
 
@@ -233,9 +235,9 @@ def end_figures(rows: Sequence[Row]) -> Figures:
 
 def ended(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     early, missing = [], []
-    for own in by(rows, voice_of).values():
-        pace = np.median([row["seconds"] / letters(row) for row in own])
-        for row in own:
+    for takes in by(rows, voice_of).values():
+        pace = np.median([row["seconds"] / letters(row) for row in takes])
+        for row in takes:
             time = row["seconds"] / letters(row) / max(1e-9, pace)
             if row["reason"] == "incomplete" or (row["unsaid_end"] and time < TOO_SHORT):
                 early.append(row)
@@ -287,22 +289,22 @@ def figures(rows: Sequence[Row], references: Sequence[Row]) -> Figures:
 
 def whole(judged: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     """Everything that a card says, by source."""
-    references, told = judged.get("references", ()), dict[str, Any]()
+    references, report = judged.get("references", ()), dict[str, Any]()
     for source, rows in judged.items():
         if source == "references" or not rows:
             continue
         spoken = by(rows, part_of)
-        own: dict[str, Any] = {"figures": figures(rows, references)}
+        part: dict[str, Any] = {"figures": figures(rows, references)}
         if "voices" in spoken:
-            own["voices"] = voices_figures(spoken["voices"])
+            part["voices"] = voices_figures(spoken["voices"])
         for way in ("vector", "context"):
             some = [r for r in spoken.get(way, ()) if r["take"]["group"].endswith(".strangers")]
-            own[f"strangers_{way}"] = stranger_rows(
+            part[f"strangers_{way}"] = stranger_rows(
                 some, [r for r in references if part_of(r) == "strangers"]
             )
         if "blends" in spoken:
-            own["blends"] = blend_rows(spoken["blends"], spoken["voices"])
+            part["blends"] = blend_rows(spoken["blends"], spoken["voices"])
         if "styles" in spoken:
-            own["styles"] = style_rows(spoken["styles"])
-        told[source] = own
-    return told
+            part["styles"] = style_rows(spoken["styles"])
+        report[source] = part
+    return report

@@ -116,10 +116,10 @@ def judge_group(folder: Path, group: str, sentences: int, clean: int) -> int:
     for number, each in enumerate(recordings.read(folder, group)):
         row = known[number] if number < len(known) and tells_of(known[number], each) else None
         named = each.take.part == "voices"
-        asked = named and number < clean
+        is_judged = named and number < clean
         wanted = not named or number < sentences
-        if wanted and (row is None or (asked and row["clean"] is None)):
-            row, count = asdict(judged(each, asked)), count + 1
+        if wanted and (row is None or (is_judged and row["clean"] is None)):
+            row, count = asdict(judged(each, is_judged)), count + 1
         rows += [row] if row else []
     if rows != known:
         path.parent.mkdir(exist_ok=True)
@@ -149,8 +149,8 @@ def judge_card(
         for job, count in zip(jobs, pool.map(_judge, jobs), strict=True):
             if count:
                 print(f"{job[0].name} {job[1]}: {count}", flush=True)
-    told = {source: [vars(row) for row in read_judged(folder / source)] for source in SOURCES}
-    card.write_card(folder, told, beside)
+    judged = {source: [vars(row) for row in read_judged(folder / source)] for source in SOURCES}
+    card.write_card(folder, judged, beside)
 
 
 def _judge(job: tuple[Path, str, int, int]) -> int:

@@ -52,8 +52,8 @@ def write(folder: Path, group: str, spoken: Sequence[Spoken], kind: str) -> None
         {**asdict(each.take), "samples": length, "reason": each.reason}
         for each, length in zip(spoken, lengths, strict=True)
     ]
-    told = {"sound": f"{group}.{kind}", "takes": takes}
-    write_atomic(folder / f"{group}.json", json.dumps(told, indent=0).encode())
+    card = {"sound": f"{group}.{kind}", "takes": takes}
+    write_atomic(folder / f"{group}.json", json.dumps(card, indent=0).encode())
 
 
 def _write_sound(path: Path, pcm: Pcm, kind: str) -> None:
@@ -98,10 +98,10 @@ def groups(folder: Path) -> list[str]:
 
 
 def read(folder: Path, group: str) -> Iterator[Spoken]:
-    told = json.loads((folder / f"{group}.json").read_text())
-    pcm = _read_sound(folder / told["sound"])
+    card = json.loads((folder / f"{group}.json").read_text())
+    pcm = _read_sound(folder / card["sound"])
     start = 0
-    for each in told["takes"]:
+    for each in card["takes"]:
         stop, reason = start + each.pop("samples"), each.pop("reason")
         yield Spoken(Take(**each), pcm[start:stop], reason)
         start = stop

@@ -129,8 +129,8 @@ def pitches(folder: Path, speakers: Sequence[str]) -> dict[str, float]:
     """How high each named voice speaks, by what it has said."""
     found = {}
     for voice in speakers:
-        said = islice(recordings.read(folder, f"voices.{voice}"), COMPARED)
-        found[voice] = float(np.median([acoustic_features.pitch(each.wave) for each in said]))
+        spoken = islice(recordings.read(folder, f"voices.{voice}"), COMPARED)
+        found[voice] = float(np.median([acoustic_features.pitch(each.wave) for each in spoken]))
     return found
 
 

@@ -206,6 +206,6 @@ def speak_codec(path: Path, card: Path, kind: str, device: str) -> None:
     there = recordings.groups(card / "codec")
     for group in recordings.groups(card / "teacher"):
         if group not in there:
-            own = [passed(each) for each in recordings.read(card / "teacher", group)]
-            recordings.write(card / "codec", group, own, kind)
+            decoded = [passed(each) for each in recordings.read(card / "teacher", group)]
+            recordings.write(card / "codec", group, decoded, kind)
             print(group, flush=True)
