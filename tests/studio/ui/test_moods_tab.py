@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import gradio as gr
@@ -12,16 +11,9 @@ from engine import Mooded, SavedMood, SpeechRequest, learn_shift, speaker_space
 from engine.testing import fake_capabilities
 from studio.context import Studio
 from studio.ui.tabs.moods import MOST_PAIRS, MoodsTab
-from tests.support.tab_makers import heard, make_studio, recording, some_clone, told
+from tests.support.tab_makers import heard, recording, some_clone, told
 
 SPACE = speaker_space(fake_capabilities())
-
-
-@pytest.fixture
-def studio(tmp_path: Path) -> Iterator[Studio]:
-    made = make_studio(tmp_path)
-    with made.engine:
-        yield made
 
 
 @pytest.fixture
