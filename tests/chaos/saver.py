@@ -29,7 +29,7 @@ from studio.takes.take_store import Takes
 LONGEST = 0.06  # seconds until the kill; one save takes about a thousandth
 
 
-class ScriptStore:
+class Stores:
     """Everything that is kept, and what can be done with it."""
 
     def __init__(self, folder: Path) -> None:
@@ -87,19 +87,19 @@ def first_script(projects: Projects) -> str:
 
 def prepare(folder: Path) -> None:
     """Something that is there already and is changed."""
-    desk = ScriptStore(folder)
-    desk.library.save("edited", Clone(np.ones(64, np.float32)))
-    desk.takes.add(sound(0), "kept", "first", 0)
-    desk.projects.create(project(0))
+    stores = Stores(folder)
+    stores.library.save("edited", Clone(np.ones(64, np.float32)))
+    stores.takes.add(sound(0), "kept", "first", 0)
+    stores.projects.create(project(0))
 
 
 def write(folder: Path, seed: int, told: int) -> None:
     """Save and tell, until killed."""
-    desk, chosen = ScriptStore(folder), random.Random(seed)
+    stores, chosen = Stores(folder), random.Random(seed)
     for number in range(1, 1_000_000):
-        name = chosen.choice(list(desk.actions))
+        name = chosen.choice(list(stores.actions))
         os.write(told, json.dumps(["begun", name, number]).encode() + b"\n")
-        kept = desk.actions[name](number)
+        kept = stores.actions[name](number)
         os.write(told, json.dumps(["done", name, number, kept]).encode() + b"\n")
 
 
@@ -124,42 +124,42 @@ def round_of(folder: Path, seed: int) -> list[list[object]]:
 
 def check(folder: Path, told: list[list[object]]) -> int:
     """Everything reported as saved is complete; besides, only what was being saved may be there."""
-    desk, done = ScriptStore(folder), [line for line in told if line[0] == "done"]
+    stores, done = Stores(folder), [line for line in told if line[0] == "done"]
     begun = {(line[1], line[2]) for line in told if line[0] == "begun"}
-    assert not desk.library.damaged(), desk.library.damaged()
-    assert not desk.takes.damaged(), desk.takes.damaged()
-    assert not desk.projects.damaged(), desk.projects.damaged()
+    assert not stores.library.damaged(), stores.library.damaged()
+    assert not stores.takes.damaged(), stores.takes.damaged()
+    assert not stores.projects.damaged(), stores.projects.damaged()
     for _, name, number, kept in done:
-        there(desk, str(name), int(str(number)), str(kept))
-    for voice in desk.library.list():
+        there(stores, str(name), int(str(number)), str(kept))
+    for voice in stores.library.list():
         assert voice.name.startswith(("voice", "name", "edited")), voice.name
-    for take in desk.takes.search():
+    for take in stores.takes.search():
         assert take.seed == 0 or ("take", take.seed) in begun
-        np.testing.assert_array_equal(desk.takes.pcm(take.id), sound(take.seed))
-    latest(desk, done, begun)
+        np.testing.assert_array_equal(stores.takes.pcm(take.id), sound(take.seed))
+    latest(stores, done, begun)
     return len(done)
 
 
-def there(desk: ScriptStore, name: str, number: int, kept: str) -> None:
+def there(stores: Stores, name: str, number: int, kept: str) -> None:
     if name == "voice":
-        voice = desk.library.get(kept).voice
+        voice = stores.library.get(kept).voice
         assert isinstance(voice, Clone)
         assert voice.codes is not None
         assert set(voice.vector) == {number + 1}
     if name == "take":
-        np.testing.assert_array_equal(desk.takes.pcm(kept), sound(number))
+        np.testing.assert_array_equal(stores.takes.pcm(kept), sound(number))
     if name == "script":
-        assert desk.projects.open(kept).title == f"title {number}"
+        assert stores.projects.open(kept).title == f"title {number}"
     if name == "line":
-        kept_sound = desk.projects.sounds(first_script(desk.projects)).read(f"line-{number}")
+        kept_sound = stores.projects.sounds(first_script(stores.projects)).read(f"line-{number}")
         np.testing.assert_array_equal(kept_sound, sound(number))
 
 
-def latest(desk: ScriptStore, done: list[list[object]], begun: set[tuple[object, object]]) -> None:
+def latest(stores: Stores, done: list[list[object]], begun: set[tuple[object, object]]) -> None:
     """A file that is replaced again and again has its last reported content, or the next one."""
     shown = {
-        "rename": desk.library.get("edited").name.removeprefix("name "),
-        "edit": desk.projects.open(first_script(desk.projects)).title.removeprefix("title "),
+        "rename": stores.library.get("edited").name.removeprefix("name "),
+        "edit": stores.projects.open(first_script(stores.projects)).title.removeprefix("title "),
     }
     for name, number in shown.items():
         told = max((int(str(line[2])) for line in done if line[1] == name), default=0)

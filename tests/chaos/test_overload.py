@@ -34,12 +34,12 @@ def storm(seconds: float, seed: int) -> Simulation:
 )
 def test_the_first_in_are_served_without_a_gap_and_it_recovers(seconds: float, seed: int) -> None:
     simulation = storm(seconds, seed)
-    record_service, refused = simulation.listeners, simulation.refused
-    print(f"\n{seconds} s: {len(record_service)} served, {len(refused)} refused")
-    assert len(refused) > 0.7 * (len(record_service) + len(refused))
-    assert all(each.stream.end and each.stream.end.reason == "finished" for each in record_service)
-    assert all(each.frames == len(each.request.text) for each in record_service)
-    assert max((gap for each in record_service for gap in each.gaps), default=0.0) < NOTICED
+    served, refused = simulation.listeners, simulation.refused
+    print(f"\n{seconds} s: {len(served)} served, {len(refused)} refused")
+    assert len(refused) > 0.7 * (len(served) + len(refused))
+    assert all(each.stream.end and each.stream.end.reason == "finished" for each in served)
+    assert all(each.frames == len(each.request.text) for each in served)
+    assert max((gap for each in served for gap in each.gaps), default=0.0) < NOTICED
     assert all(1 <= busy.retry_after < 60 for busy in refused)
     simulation.clock.sleep(1.0)
     again = simulation.ask(SpeechRequest("Hello again, all of you.", Preset("ryan")))

@@ -123,8 +123,8 @@ def test_leaving_frees_the_slot(engine, voice):
 def test_reading_late_changes_nothing(engine, voice):
     folder = engine._checkpoints[next(iter(engine.capabilities()))].folder
     late = heard(engine, ask(voice))
-    with open_engine([folder], device="cpu", max_num_seqs=2, pipeline_depth=0) as prompt_engine:
-        assert_same(heard(prompt_engine, ask(voice)), late)
+    with open_engine([folder], device="cpu", max_num_seqs=2, pipeline_depth=0) as direct:
+        assert_same(heard(direct, ask(voice)), late)
 
 
 def own_voice(own: Capabilities) -> Voice:

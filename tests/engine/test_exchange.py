@@ -88,9 +88,9 @@ def test_one_engine_has_one_codec(golden_dir: Path) -> None:
     """The golden checkpoints each have their own."""
     from engine.checkpoints.checkpoint import LocalCheckpoint
 
-    held_chunks = {"one": LocalCheckpoint(golden_dir / OLD), "two": FakeCheckpoint()}
+    checkpoints = {"one": LocalCheckpoint(golden_dir / OLD), "two": FakeCheckpoint()}
     with FakeEngine() as engine:
-        engine._checkpoints = held_chunks
+        engine._checkpoints = checkpoints
         with pytest.raises(CheckpointError, match="codec"):
             exchange(engine, "two", str(golden_dir / NEW))
 

@@ -45,7 +45,7 @@ def fail_from(fake: FakeEngine, frames: int) -> None:
     """The next request's steps raise after so many frames."""
 
     def fault(plan: object) -> None:
-        if any(len(held_chunks.codes) >= frames for held_chunks in fake.worker.running.values()):
+        if any(len(speech.codes) >= frames for speech in fake.worker.running.values()):
             raise RuntimeError("the device burst into flames")
 
     fake.worker.fault = fault

@@ -177,8 +177,8 @@ def test_the_same_codes_whoever_else_is_served(lag):
     crowd = Simulation(SLOW, max_num_seqs=8, pipeline_depth=lag)
     arrivals = list(poisson(30, 5, random.Random(3), files=0.3))
     crowd.play([*arrivals[:15], (arrivals[15][0], request), *arrivals[16:]])
-    [record_service] = [each for each in crowd.listeners if each.request is request]
-    assert _codes(record_service) == _codes(expected)
+    [crowded] = [each for each in crowd.listeners if each.request is request]
+    assert _codes(crowded) == _codes(expected)
 
 
 def test_an_unused_engine_plans_nothing():

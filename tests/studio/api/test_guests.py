@@ -199,35 +199,35 @@ def test_only_these_sites_may_frame_the_page(
     assert "http" not in allowed["connect-src"] + allowed["script-src"] + allowed["font-src"]
 
 
-class SpeechForm:
+class NamedVisitor:
     """A visitor that a test names."""
 
     who = "anna"
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> type[SpeechForm]:
-    monkeypatch.setattr(visitors, "visitor", lambda: SpeechForm.who)
-    SpeechForm.who = "anna"
-    return SpeechForm
+def named(monkeypatch: pytest.MonkeyPatch) -> type[NamedVisitor]:
+    monkeypatch.setattr(visitors, "visitor", lambda: NamedVisitor.who)
+    NamedVisitor.who = "anna"
+    return NamedVisitor
 
 
-def test_one_stranger_has_a_share_and_no_more(slow: Engine, asked: type[SpeechForm]) -> None:
+def test_one_stranger_has_a_share_and_no_more(slow: Engine, named: type[NamedVisitor]) -> None:
     slow.admission_hook = Share(2)
     request = SpeechRequest("A sentence of some length.", Preset("ryan"))
     first, second = slow.submit(request), slow.submit(request)
     with pytest.raises(TooMany, match="Let one finish") as refused:
         slow.submit(request)
     assert refused.value.retry_after > 0
-    asked.who = "ben"
+    named.who = "ben"
     slow.submit(request).collect()
-    asked.who = "anna"
+    named.who = "anna"
     first.collect()
     slow.submit(request).collect()
     second.cancel()
 
 
-def test_who_leaves_gives_the_share_back(slow: Engine, asked: type[SpeechForm]) -> None:
+def test_who_leaves_gives_the_share_back(slow: Engine, named: type[NamedVisitor]) -> None:
     slow.admission_hook = Share(1)
     request = SpeechRequest("A sentence of some length.", Preset("ryan"))
     for _ in range(3):
@@ -236,7 +236,7 @@ def test_who_leaves_gives_the_share_back(slow: Engine, asked: type[SpeechForm]) 
         wait_until(lambda stream=stream: stream.end)
 
 
-def test_a_refused_request_takes_no_share(slow: Engine, asked: type[SpeechForm]) -> None:
+def test_a_refused_request_takes_no_share(slow: Engine, named: type[NamedVisitor]) -> None:
     slow.admission_hook = Share(1)
     for _ in range(3):
         with pytest.raises(Exception, match="no text"):
@@ -245,7 +245,7 @@ def test_a_refused_request_takes_no_share(slow: Engine, asked: type[SpeechForm])
 
 
 def test_requests_that_are_checked_at_the_same_time_count(
-    slow: Engine, asked: type[SpeechForm], monkeypatch: pytest.MonkeyPatch
+    slow: Engine, named: type[NamedVisitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Long texts are checked in threads: whoever sent many at once had as many as were sent."""
     slow.admission_hook = Share(2)

@@ -42,12 +42,12 @@ def heard(file: Path) -> np.ndarray:
     return soundfile.read(file, dtype="int16")[0]
 
 
-class WsSender:
+class TimedSpeaker:
     """A loudspeaker that records when it gets samples."""
 
     heard: list[float] = []  # noqa: RUF012
 
-    def __enter__(self) -> WsSender:
+    def __enter__(self) -> TimedSpeaker:
         self.heard.clear()
         return self
 
@@ -59,7 +59,7 @@ class WsSender:
 
 @pytest.fixture(autouse=True)
 def _loudspeaker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speech_output, "Loudspeaker", WsSender)
+    monkeypatch.setattr(speech_output, "Loudspeaker", TimedSpeaker)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_it_is_played_while_it_is_made(library: Library, serve: Serve, words: st
         url = serve(create_api(engine, library))
         result = run("say", "-" if words else TEXT * 3, "--server", url, words=words)
     assert result.exit_code == 0, result.output
-    assert WsSender.heard[-1] - WsSender.heard[0] > 0.1
+    assert TimedSpeaker.heard[-1] - TimedSpeaker.heard[0] > 0.1
 
 
 @pytest.mark.parametrize(
