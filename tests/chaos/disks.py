@@ -20,7 +20,7 @@ NOBODY = 65_534
 
 @contextmanager
 def full_after(size: int) -> Iterator[None]:
-    """No file may grow past so many bytes."""
+    """Let no file grow past so many bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -31,7 +31,7 @@ def full_after(size: int) -> Iterator[None]:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Nothing in the folder may be changed, not even by an administrator."""
+    """Let nothing in the folder be changed, not even by an administrator."""
     before = {path: path.stat().st_mode for path in [folder, *folder.rglob("*"), *folder.parents]}
     places = [path for path in before if path.is_dir() and folder in (path, *path.parents)]
     is_root = os.geteuid() == 0

@@ -23,12 +23,12 @@ ASLEEP = [sys.executable, "-c", "import time; print('here', flush=True); time.sl
 
 
 def import_for_ever(started: list[int]) -> None:
-    """A thread that is not a daemon, as those of executors are."""
+    """Begin a thread that is no daemon, like those of executors."""
     threading.Thread(target=time.sleep, args=(600,), name="import").start()
 
 
 def read_for_ever(started: list[int]) -> None:
-    """A thread of the event loop's executor, which the loop waits for."""
+    """Hold a thread of the event loop's executor, which the loop waits for."""
 
     async def begin() -> None:
         asyncio.get_running_loop().run_in_executor(None, time.sleep, 600)
@@ -37,7 +37,7 @@ def read_for_ever(started: list[int]) -> None:
 
 
 def stop_child(started: list[int]) -> None:
-    """A process that answers no more, and a thread that waits for it."""
+    """Stop a child process that a thread waits for."""
     child = subprocess.Popen(ASLEEP, stdout=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.readline()
@@ -46,7 +46,7 @@ def stop_child(started: list[int]) -> None:
 
 
 def hold_lock(started: list[int]) -> None:
-    """Compiled code that never gives Python's lock back, begun when the server drains."""
+    """Run compiled code that never gives Python's lock back, once the server drains."""
     WHEN_DRAINING.append(lambda: re.match("(a+)+$", "a" * 60 + "b"))
 
 

@@ -86,7 +86,7 @@ def first_script(projects: Projects) -> str:
 
 
 def prepare(folder: Path) -> None:
-    """Something that is there already and is changed."""
+    """Save what the writer will change."""
     stores = Stores(folder)
     stores.library.save("edited", Clone(np.ones(64, np.float32)))
     stores.takes.add(sound(0), "kept", "first", 0)

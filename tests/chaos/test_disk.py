@@ -22,7 +22,7 @@ VOICE = Clone(np.ones(64, np.float32), "what was said", np.ones((40, 16), np.int
 
 
 def noise(seconds: float = 1.0) -> Pcm:
-    """It packs badly: the last bytes are written when the file is closed."""
+    """Noise packs badly: the last bytes are written when the file is closed."""
     return np.random.default_rng(0).integers(-9000, 9000, int(24_000 * seconds)).astype(np.int16)
 
 

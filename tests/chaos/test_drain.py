@@ -66,7 +66,7 @@ def served(folder: Path, grace: float, step: float = STEP) -> Iterator[Served]:
 
 
 def signals() -> list[signal.Signals]:
-    """SIGHUP too, but under nohup, where the server is meant to go on."""
+    """The signals that end the server: not SIGHUP under nohup, where it is meant to go on."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [signal.SIGTERM] if ignored else [signal.SIGTERM, signal.SIGHUP]
 

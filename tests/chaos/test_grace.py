@@ -45,7 +45,7 @@ def held(folder: Path, hold: str) -> Iterator[tuple[subprocess.Popen[str], int, 
 
 
 def is_there(process: int) -> bool:
-    """Whether it runs: one that has ended may still be listed."""
+    """Whether a process runs; one that has ended may still be listed."""
     try:
         return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
     except OSError:

@@ -48,7 +48,7 @@ def program(data: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[byte
 
 
 def keep_until_killed(client: httpx.Client, kill: int) -> set[str]:
-    """Names whose saving was answered."""
+    """Save voices until the server is killed; the names that it has answered for."""
     kept: set[str] = set()
     with suppress(httpx.HTTPError):
         for number in range(10_000):
@@ -108,6 +108,6 @@ def test_a_stopped_engine_holds_the_server_no_longer_than_its_grace(tmp_path: Pa
 
 
 def children(process: int) -> list[int]:
-    """That each of its threads has begun."""
+    """Ids of the children that any thread of a process has begun."""
     own = (each / "children" for each in Path(f"/proc/{process}/task").iterdir())
     return [int(each) for path in own for each in path.read_text().split()]

@@ -22,7 +22,7 @@ NOTICED = 0.01  # seconds of silence that a careful ear notices
 
 
 def storm(seconds: float, seed: int) -> Simulation:
-    """Ten times as many as the card can bear."""
+    """A simulation of ten times as many requests as the card can bear."""
     simulation = Simulation(FAST, max_waiting=100)
     rate = 10 * BEARABLE
     simulation.play(poisson(int(rate * seconds), rate, random.Random(seed)))
@@ -65,7 +65,7 @@ def engine() -> Iterator[Engine]:
 
 
 async def ask(http: httpx.AsyncClient, url: str, after: float) -> tuple[int, int, str]:
-    """Status, bytes received, Retry-After."""
+    """The answer's status, its bytes, and its Retry-After."""
     await asyncio.sleep(after)
     body = {"input": "x" * FRAMES, "response_format": "pcm"}
     limits = {"max_new_tokens": FRAMES, "ignore_eos": True}
@@ -74,7 +74,7 @@ async def ask(http: httpx.AsyncClient, url: str, after: float) -> tuple[int, int
 
 
 async def crowd(url: str, engine: Engine) -> list[tuple[int, int, str]]:
-    """As many as there is room for, and once they are in, all others."""
+    """Send as many requests as there is room for and, once they run, all others."""
     async with httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)) as http:
         first = [asyncio.create_task(ask(http, url, 0)) for _ in range(SLOTS)]
         while (stats := engine.stats()).running + sum(stats.ended.values()) < SLOTS:

@@ -20,7 +20,7 @@ MEGABYTES = 25  # for as many visits again as are remembered; without a bound ab
 
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[tuple[str, int]]:
-    """Address and process."""
+    """The page's address and process."""
     command = [sys.executable, "-m", "tests.support.page_server", str(tmp_path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:  # type: ignore[call-overload]
@@ -30,14 +30,14 @@ def page(tmp_path: Path) -> Iterator[tuple[str, int]]:
 
 
 def visit(http: httpx.Client, url: str) -> None:
-    """One request of a program, each time with a new session."""
+    """Send a program's request in a new session."""
     call = f"{url}/gradio_api/call/voices"
     number = http.post(call, json={"data": []}).json()["event_id"]
     assert "complete" in http.get(f"{call}/{number}").text
 
 
 def test_a_stream_that_is_told_is_not_forgotten() -> None:
-    """By age alone it would go when enough others have come, in the middle of its sound."""
+    """By age alone a session would go in the middle of its sound, once enough others have come."""
     recent = Recent(3)
     recent["told"] = 1
     for name in "abcdefgh":

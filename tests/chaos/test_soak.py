@@ -56,7 +56,7 @@ def test_slopes_are_those_of_what_was_measured() -> None:
 def test_threads_and_children_that_end_do_not_end_the_watch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when they end between two looks at /proc."""
+    """They may end between two looks at /proc."""
     gone = tmp_path / "children"
     monkeypatch.setattr(soak_watch.Path, "glob", lambda *_: iter([gone]))
     assert soak_watch._children(os.getpid()) == []

@@ -232,7 +232,7 @@ def test_out_of_memory_in_a_step_is_no_wedge(engine: FakeEngine) -> None:
 
 
 def bites(beats: Iterator[int], ticks: int) -> int:
-    """How often it bites, when it looks so many times."""
+    """How often the watchdog acts when it looks so many times."""
     bitten: list[int] = []
     dog = Watchdog(lambda: next(beats), lambda: bitten.append(1), seconds=1)
     waits = iter([False] * ticks + [True])

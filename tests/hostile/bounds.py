@@ -49,7 +49,7 @@ def _start() -> int:
 
 
 def _megabytes(name: str) -> int:
-    """0 where there is no /proc: only time is bounded there."""
+    """A field of the process's status; 0 without /proc, where only time is bounded."""
     if not _STATUS.exists():
         return 0
     found = re.search(rf"{name}:\s+(\d+) kB", _STATUS.read_text())

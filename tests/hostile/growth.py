@@ -36,7 +36,7 @@ def check_linear(
 
 
 def _seconds(works: Sequence[Work]) -> float:
-    """Without Python's collector, whose time is told by all else that a process holds."""
+    """Seconds without Python's collector, whose time depends on all else in the process."""
     gc.disable()
     try:
         started = time.thread_time()

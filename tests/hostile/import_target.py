@@ -26,7 +26,7 @@ LOOK = 0.02  # seconds between two looks
 
 
 class ImportTarget:
-    """Its page's import, its health, the memory of its processes, its log."""
+    """The import of a server's page, its health, the memory of its processes, its log."""
 
     def __init__(self, url: str, process: int, log: Path) -> None:
         self.url, self.process, self._log = url, process, log
@@ -131,12 +131,12 @@ class Watch:
 
     @property
     def megabytes(self) -> int:
-        """That all processes together had more than before."""
+        """Memory that all processes together took in addition."""
         return self._most - self._before
 
     @property
     def log_bytes(self) -> float:
-        """A minute."""
+        """Bytes written into the log per minute."""
         return (self._target.log_bytes - self._log) / max(1.0, self._minutes)
 
     def _ask(self) -> None:
@@ -224,7 +224,7 @@ def _words(path: Path) -> list[str]:
 
 
 def _pss(process: int) -> int:
-    """Kilobytes; 0 where it has ended."""
+    """A process's memory in kilobytes; 0 after its end."""
     for line in _lines(Path(f"/proc/{process}/smaps_rollup")):
         if line.startswith("Pss:"):
             return int(line.split()[1])

@@ -19,7 +19,7 @@ READABLE = {"unknown tag"}  # says nothing true of itself, and may be read or re
 
 
 def read(data: bytes) -> Recording | InvalidAudio:
-    """Nothing else may come out, and a refusal is one line that says what to do."""
+    """A recording, or a refusal in one line that says what to do; anything else fails."""
     try:
         return load_reference_audio(data)
     except InvalidAudio as error:

@@ -54,7 +54,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImportTarget]:
 
 
 def attack(target: ImportTarget, *files: tuple[str, bytes]) -> list[str]:
-    """Send files at once, each from an address of its own; what is said of each."""
+    """The answers to files that are sent at once, each from an address of its own."""
     names, data = zip(*files, strict=True)
     addresses = [f"127.0.1.{place}" for place in range(1, 1 + len(files))]
     with Watch(target) as watch, ThreadPoolExecutor() as senders:

@@ -37,7 +37,7 @@ class Victim:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def send(self, data: bytes, wait: bool = True) -> None:
-        """Bytes on a connection of its own, which is then cut."""
+        """Send bytes on a connection of its own, and cut it."""
         with suppress(OSError), socket.create_connection((HOST, self.port), 30) as raw:
             raw.sendall(data)
             if wait:
@@ -97,7 +97,7 @@ def large_events(victim: Victim) -> None:
 
 
 def faults(victim: Victim) -> None:
-    """A fault of ours that each request brings about, its words in the error."""
+    """Requests that each bring about a fault of ours, with their words in the error."""
     for number in range(300):
         path = quote(f"/v1/fault/{MARK}-{number}") + "x" * 2000
         victim.send(f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())

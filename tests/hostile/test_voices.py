@@ -46,7 +46,7 @@ def changed(**fields: object) -> bytes:
 
 
 def kept(tensors: dict[str, np.ndarray[Any, Any]], **fields: object) -> bytes:
-    """As the library writes it."""
+    """A voice file as the library writes it."""
     return bytes(save(tensors, {"timbre_voice": json.dumps({**CARD, **fields})}))
 
 

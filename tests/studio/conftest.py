@@ -29,5 +29,5 @@ def tab(studio: Studio) -> ScriptTab:
 
 @pytest.fixture
 def number(tab: ScriptTab) -> str:
-    """Of the example, as the Script tab has read it."""
+    """The number of the example script, as the Script tab has read it."""
     return tab.store.read("", EXAMPLE).number

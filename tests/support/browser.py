@@ -223,7 +223,7 @@ class Tap:
         return self.get("now")
 
     def wait(self, condition: str, seconds: float = PATIENCE) -> None:
-        """Until a JavaScript condition over `player` and `now` holds."""
+        """Wait until a JavaScript condition over `player` and `now` holds."""
         code = f"(() => {{ const player = window.timbre.players[{self.index}]; "
         code += f"const now = player.now; return {condition}; }})()"
         self.page.wait_for_function(code, timeout=1000 * seconds)
@@ -255,7 +255,7 @@ def expect(found: Any) -> Any:
 
 
 def in_front(page: Any) -> Any:
-    """As a person sees it: behind another page of its window, one is drawn once a second."""
+    """Bring a page to the front: behind another one of its window it is drawn once a second."""
     page.bring_to_front()
     return page
 
@@ -272,7 +272,7 @@ def open_tab(page: Any, name: str) -> None:
 
 
 def until_silent(page: Any, asked: Sequence[object]) -> None:
-    """Until a page asks for nothing more for a second; `asked`: its requests, as they come."""
+    """Wait until a page asks for nothing more for a second; `asked`: its requests, as they come."""
     before = -1
     for _ in range(30):
         if len(asked) == before:
@@ -290,7 +290,7 @@ def paste(page: Any, field: Any, text: str) -> None:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    """Until it holds in this process."""
+    """Wait until a condition of this process holds."""
     serving.wait_until(condition, PATIENCE)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 
 class Dead(BaseException):
-    """The process is no more; nothing catches this."""
+    """Stands for the death of the process: nothing catches it."""
 
 
 @contextmanager

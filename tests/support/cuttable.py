@@ -81,7 +81,7 @@ def _port(url: str) -> int:
     return int(url.rsplit(":", 1)[1])
 
 
-class House:
+class Servers:
     """Servers on one data folder, and the wire that leads to one of them."""
 
     def __init__(self, folder: Path, stack: ExitStack, guests: bool = True) -> None:
@@ -111,7 +111,7 @@ SEEN = "document.querySelector('.timbre-unseen :is(input, textarea)')?.value"
 
 
 def opened(open_page: OpenPage, url: str, quiet: bool = True) -> Tap:
-    """`quiet`: ready for a cut."""
+    """A page that is ready; with `quiet` also for a cut."""
     page = open_page(url)
     tap = Tap(page, 0)
     page.wait_for_function(SEEN)

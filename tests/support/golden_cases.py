@@ -48,7 +48,7 @@ class Case:
 
     @property
     def layout(self) -> Literal["whole", "streamed"]:
-        """As given, or the package's default: streamed for clones."""
+        """The case's layout, or the package's default: streamed for clones."""
         whole = self.asked.get("non_streaming_mode", not isinstance(self.voice, Clone))
         return "whole" if whole else "streamed"
 

@@ -77,7 +77,7 @@ PATHS = ("/config", "/timbre/live/x", "/timbre/takes/x.wav", "/gradio_api/info",
 
 
 def _browser(url: str, mark: str) -> Client:
-    """One that has been here before, and opens the page anew."""
+    """A browser that has been here before, and opens the page anew."""
     client = Client(url, verbose=False)
     client.cookies = {**client.cookies, COOKIE: mark}
     return client

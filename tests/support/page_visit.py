@@ -91,7 +91,7 @@ def _joined(job: Any) -> dict[str, Any]:
 
 
 def _opening(client: Client) -> list[bool]:
-    """Of each event that a page opens with: does it queue?"""
+    """Whether each event that a page opens with is queued."""
     events = client.config["dependencies"]
     return [own["queue"] for own in events if "load" in (name for _, name in own["targets"])]
 

@@ -72,7 +72,7 @@ class Performance:
             await asyncio.sleep(min(self._left_to(moment), 0.02))
 
     def _left_to(self, moment: float) -> float:
-        """Seconds; a test may end the queue."""
+        """Seconds until the stream begins; a test may end the queue."""
         return self.born + self.queued + moment - time.perf_counter()
 
 

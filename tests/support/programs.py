@@ -21,7 +21,7 @@ def environment(**own: str) -> dict[str, str]:
 
 
 def visited(module: str, *arguments: str, timeout: float, secret: str = "") -> Any:
-    """A visit: the line of JSON that `python -m module` prints at the end; `secret` must not be in
+    """The line of JSON that `python -m module` prints at the end; `secret` must not be in
     its output."""
     visit = [sys.executable, "-m", module, *arguments]
     ran = subprocess.run(

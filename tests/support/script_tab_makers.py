@@ -22,7 +22,7 @@ def event(**data: Any) -> gr.EventData:
 
 
 def act(tab: ScriptTab, number: str, **data: Any) -> Any:
-    """A press of a button without any text."""
+    """Press a button while the text field is empty."""
     return tab.act(number, "", View(), "", "", event(**data))
 
 

@@ -51,7 +51,7 @@ def running(
 
 
 def wait_until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Counts its own looks: a machine that stood still has lost none of them."""
+    """Wait until it is true. Looks are counted, since a machine that stood still has lost none."""
     for _ in range(round(seconds / LOOK)):
         if true():
             return

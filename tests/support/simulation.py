@@ -23,7 +23,7 @@ SLOW = Costs(step=0.010, row=0.005, prefill_row=0.0005, decoded_frame=0.001)
 
 @dataclass
 class Listener:
-    """Plays from the first chunk on and never pauses of its own will."""
+    """Plays from the first chunk on and pauses only where no sound is there."""
 
     request: SpeechRequest
     arrived: float
@@ -72,7 +72,7 @@ class Simulation:
         return self.engine.worker
 
     def ask(self, request: SpeechRequest) -> Listener | None:
-        """A listener, or None when the house is full."""
+        """The listener of a new request, or None when the engine is busy."""
         try:
             stream = self.engine.submit(request)
         except Busy as busy:

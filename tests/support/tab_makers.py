@@ -34,7 +34,7 @@ def some_clone(seed: int = 0) -> Clone:
 
 
 def save_many(library: Library, count: int) -> None:
-    """Voice 000, the oldest, to the newest."""
+    """Save so many voices; Voice 000 is the oldest."""
     for number in range(count):
         minute = f"2026-01-01T{number // 60:02}:{number % 60:02}:00+00:00"
         library.save(f"Voice {number:03}", some_clone(number), consent=True, created=minute)
@@ -59,7 +59,7 @@ def app_of(build: Callable[[Studio], None], studio: Studio) -> fastapi.FastAPI:
 
 
 def mounted(app: fastapi.FastAPI, blocks: gr.Blocks) -> fastapi.FastAPI:
-    """With the studio's own scripts: without them Gradio may lose a press."""
+    """The page with the studio's scripts: without them Gradio may lose a press."""
     app.include_router(static_files.router())
     head = looks()["head"]
     return gr.mount_gradio_app(app, blocks, "/", run_history=False, ssr_mode=False, head=head)

@@ -97,7 +97,7 @@ def admission(
     max_frames: int = MAX_FRAMES,
     talker: str | None = None,
 ) -> Admit:
-    """An admission to a slot of a talker, by default of the first talker."""
+    """An admission to a slot of a talker, by default the first one."""
     name = talker or next(iter(worker._checkpoints))
     return Admit(worker.slots(name)[slot], name, prompt, draw, seed, max_frames)
 
@@ -113,13 +113,13 @@ class Landed:
 
 
 def land(pending: StepHandle) -> Landed:
-    """Waited for."""
+    """The output of a step, once it is there."""
     made = pending.result()
     return Landed(made.number, made.frames, pending.audio(), made.failed)
 
 
 def step(worker: TorchWorker, **work: object) -> Landed:
-    """One step, waited for; a slot that could not be filled is an error here."""
+    """Run one step to its end; a slot that could not be filled is an error here."""
     result = land(worker.launch(StepPlan(0, **work)))  # type: ignore[arg-type]
     for error in result.failed.values():
         raise error

@@ -16,7 +16,7 @@ TOLERANCE = 0.5
 
 
 def candidate(name: str, difference: float | None) -> Candidate[str]:
-    """`difference` None: not for this device."""
+    """A backend that is off by `difference`; None: it is not for this device."""
     return Candidate(name, lambda: None if difference is None else name, lambda _: difference or 0)
 
 

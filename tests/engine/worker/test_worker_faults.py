@@ -70,7 +70,7 @@ def failing_for(whom: Callable[[Any], bool], work: Callable[[Any], Any]) -> Call
 def test_an_admission_that_fails_harms_nobody(
     worker: TorchWorker, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    """Neither running sequences nor those admitted in the same step."""
+    """Running sequences and those admitted in the same step go on."""
     prompt, name = prompt_of(worker), CASE.folder.name
     alone = speak(worker, prompt, draw=DRAWN)
     good, fresh = (Voice(admission(worker, prompt, DRAWN, slot)) for slot in (0, 2))
@@ -238,7 +238,7 @@ def test_a_recording_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("samples", [40_000, 38_400])
 def test_users_recordings_get_a_pause_at_their_end(samples: int) -> None:
-    """The setting's default, to the end of a frame; it does not change the vector."""
+    """The pause is as set by default, to the end of a frame, and does not change the vector."""
     audio = tensors(CLONES.folder)["reference_wav"].numpy()[:samples]
     checkpoints = {CLONES.folder.name: LocalCheckpoint(CLONES.folder)}
     worker = TorchWorker(checkpoints, WorkerSettings(1, 64, "cpu"))

@@ -64,7 +64,7 @@ def test_example(kind: str, code: str, address: str, folder: Path) -> None:
 
 
 def run(command: list[str], code: str) -> str:
-    """As a reader would run them; curl fails when it is refused."""
+    """Run an example as a reader would; curl fails when it is refused."""
     code = code.replace("curl -sS", "curl --fail-with-body -sS")
     code = code.replace("python app.py", f"{sys.executable} {ROOT / 'app.py'}")
     done = subprocess.run([*command, code], capture_output=True, text=True, timeout=60, check=False)
@@ -88,7 +88,7 @@ def test_every_field_is_in_the_table() -> None:
 
 
 def test_every_format_is_in_both_tables() -> None:
-    """Of formats, and of what streams how."""
+    """The tables of formats and of how each is streamed."""
     text = DOCS.read_text("utf-8")
     formats = next(line for line in text.splitlines() if line.startswith("| `response_format`"))
     streaming = text.split("| format | first bytes |")[1].split("\n\n")[0]

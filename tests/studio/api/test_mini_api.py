@@ -53,7 +53,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def wait_ready(url: str, server: subprocess.Popen[bytes]) -> None:
-    """Counts its own looks: a machine that stood still, or was busy, has lost none of them."""
+    """Wait for the server. Looks are counted, since a machine that stood still has lost none."""
     for _ in range(READY * 10):
         assert server.poll() is None, "the server has ended"
         try:
@@ -80,12 +80,12 @@ def seconds(format: str, data: bytes) -> float:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_whole_and_streamed_are_as_long(client: openai.OpenAI, format: str, tmp_path: Path) -> None:
-    manner = {"seed": 1, "max_new_tokens": FRAMES, "ignore_eos": True}
+    fields = {"seed": 1, "max_new_tokens": FRAMES, "ignore_eos": True}
     asked = {"model": "tts-1", "voice": "alloy", "input": TEXT, "response_format": format}
-    whole = client.audio.speech.create(**asked, extra_body={**manner, "stream": False})
+    whole = client.audio.speech.create(**asked, extra_body={**fields, "stream": False})
     file = tmp_path / f"streamed.{format}"
     with client.audio.speech.with_streaming_response.create(
-        **asked, extra_body={**manner, "stream": True}
+        **asked, extra_body={**fields, "stream": True}
     ) as answer:
         answer.stream_to_file(file)
     lengths = [seconds(format, data) for data in (whole.content, file.read_bytes())]

@@ -65,7 +65,7 @@ def test_a_whole_answer_says_the_text(client: TestClient, listener: Listener, sp
 
 
 def test_words_that_come_one_by_one_are_said(client: TestClient, listener: Listener) -> None:
-    """Also after an utterance was interrupted on the same socket."""
+    """They are also said after an utterance was interrupted on the same socket."""
     spoken = []
     with client.websocket_connect(PATH) as socket:
         say(socket, config(voice=VOICE, seed=SEED), *words(TEXTS[1]))

@@ -205,7 +205,7 @@ def refused(result: Result, says: str) -> None:
 
 @contextmanager
 def answering(reply: bytes) -> Iterator[str]:
-    """Something that is no Timbre server: it says its piece and hangs up."""
+    """The address of a server that is not Timbre: it sends its reply and hangs up."""
     with socket.create_server(("127.0.0.1", 0)) as door:
 
         def answer() -> None:

@@ -28,7 +28,7 @@ TOLD = "import time:"
 
 @pytest.fixture(autouse=True)
 def heard() -> Iterator[None]:
-    """A script that runs in the background has SIGINT ignored, and what it starts has so, too."""
+    """Heed SIGINT: a script in the background ignores it, and so does all that it starts."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

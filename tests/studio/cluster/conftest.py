@@ -19,7 +19,7 @@ from tests.support.cluster.remote_client import RemoteClient
 
 @pytest.fixture(scope="session", autouse=True)
 def _ray() -> Iterator[None]:
-    """Ray is optional. What it warns of when it is imported is its own business."""
+    """Skip without Ray, which is optional; warnings of its import are ignored."""
     kept = dict(os.environ)
     os.environ.update(ray_environment(ClusterSettings(), os.environ))  # read at the import
     with warnings.catch_warnings():
@@ -78,7 +78,7 @@ def client(address: str) -> Iterator[RemoteClient]:
 
 @pytest.fixture
 def library(context: AppContext) -> Iterator[Library]:
-    """The cluster's own; empty again afterwards."""
+    """The cluster's library, emptied after each test."""
     library = Library(context.settings.data / "voices")
     yield library
     for voice in library.list():

@@ -32,7 +32,7 @@ INSIDE = {"engine", "slow", "serve", "monkeypatch"}  # fixtures of a server in t
 
 @pytest.fixture(autouse=True)
 def _empty(library) -> None:
-    """The voices of one test are not there in the next."""
+    """No test leaves voices to the next."""
     assert library.list() == ()
 
 

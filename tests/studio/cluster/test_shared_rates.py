@@ -17,7 +17,7 @@ SETTINGS = ApiSettings(keys=(SecretStr("k"),), key_rate="5/minute", address_rate
 
 @pytest.fixture
 def pair(address: str) -> Iterator[tuple[Rates, Rates]]:
-    """As in two processes."""
+    """The rates as two processes have them."""
     from studio.cluster.shared_rates import SharedRates, forget
 
     yield SharedRates(SETTINGS), SharedRates(SETTINGS)
@@ -25,7 +25,7 @@ def pair(address: str) -> Iterator[tuple[Rates, Rates]]:
 
 
 def admitted(rates: tuple[Rates, Rates], identity: dict[str, str], tries: int) -> int:
-    """Of requests that reach one process and the other in turn."""
+    """How many requests are admitted that reach one process and the other in turn."""
     count = 0
     for number in range(tries):
         with suppress(ApiError):

@@ -33,7 +33,7 @@ def tone(seconds: float, rate: int) -> np.ndarray:
 
 
 def written(path: Path, seconds: float = 3.0, rate: int = 44_100) -> Path:
-    """Stereo, the same on both sides."""
+    """A stereo file, the same on both sides."""
     both = np.stack([tone(seconds, rate)] * 2, axis=1)
     soundfile.write(path, both, rate)
     return path
@@ -51,7 +51,7 @@ def in_container(path: Path, codec: str, seconds: float = 3.0) -> Path:
 
 
 def read(path: Path) -> Pcm:
-    """Without a process of its own."""
+    """Read music in this process."""
     target = path.with_name("samples")
     with path.open("rb") as file:
         read_music(file, target)

@@ -76,7 +76,7 @@ def again(each: Spoken) -> Timeline:
 
 
 def read_audio(path: Path) -> tuple[Pcm, int]:
-    """Also what libsndfile cannot read."""
+    """The samples of a file, also of formats that libsndfile cannot read."""
     if path.suffix != ".m4b":
         return soundfile.read(path, dtype="int16")
     with av.open(str(path)) as file:

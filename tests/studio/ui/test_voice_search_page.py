@@ -12,7 +12,7 @@ import pytest
 from engine import Library
 from studio.ui.voice_list import SHOWN
 from tests.support.browser import OpenPage, expect, open_tab, wait_until
-from tests.support.cuttable import House, fill, opened
+from tests.support.cuttable import Servers, fill, opened
 from tests.support.tab_makers import save_many
 
 MANY = 150
@@ -20,18 +20,18 @@ OLD, OLDER = "Voice 017", "Voice 004"
 
 
 @pytest.fixture
-def house(browser: Any, tmp_path: Path) -> Iterator[House]:
+def servers(browser: Any, tmp_path: Path) -> Iterator[Servers]:
     save_many(Library(tmp_path / "voices"), MANY)
     with ExitStack() as stack:
-        yield House(tmp_path, stack)
+        yield Servers(tmp_path, stack)
 
 
 def options(page: Any) -> Any:
     return page.locator("[role=listbox] [role=option]")
 
 
-def test_an_old_voice_is_found_and_spoken_with(open_page: OpenPage, house: House) -> None:
-    tap = opened(open_page, house.wire.url, quiet=False)
+def test_an_old_voice_is_found_and_spoken_with(open_page: OpenPage, servers: Servers) -> None:
+    tap = opened(open_page, servers.wire.url, quiet=False)
     page = tap.page
     cards = page.get_by_role("radiogroup", name="Voices").get_by_role("radio")
     search, about = page.get_by_label("Voice", exact=True), page.locator("#speak-about strong")
@@ -47,7 +47,7 @@ def test_an_old_voice_is_found_and_spoken_with(open_page: OpenPage, house: House
     fill(page, "Text", "Good evening.")
     page.get_by_role("button", name="Speak", exact=True).click()
     tap.wait("now?.made")
-    wait_until(lambda: [take.voice for take in house.takes.search("Good evening")] == [OLD])
+    wait_until(lambda: [take.voice for take in servers.takes.search("Good evening")] == [OLD])
     page.reload()
     expect(about).to_have_text(OLD)
     search.fill("017")
@@ -55,8 +55,8 @@ def test_an_old_voice_is_found_and_spoken_with(open_page: OpenPage, house: House
     expect(cards).to_have_attribute("aria-checked", "true")
 
 
-def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, house: House) -> None:
-    page = opened(open_page, house.wire.url).page
+def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, servers: Servers) -> None:
+    page = opened(open_page, servers.wire.url).page
     open_tab(page, "Blend")
     panel = page.locator("#blend-voices")
     voices = panel.get_by_role("combobox", name="Voices")
@@ -77,15 +77,15 @@ def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, house:
     page.get_by_role("button", name="Speak the blend").click()
     state = page.locator(".timbre-player").get_by_text("Finished")
     state.wait_for()
-    house.wire.cut()
-    house.wire.mend(house.start())  # another process, which knows nothing of the page
+    servers.wire.cut()
+    servers.wire.mend(servers.start())  # another process, which knows nothing of the page
     page.get_by_role("button", name="Play all nine steps").click()
     page.locator(".timbre-player .voice").get_by_text(f"{OLD} → {OLDER}").wait_for()
     state.wait_for()
 
 
-def test_an_old_voice_is_cast(open_page: OpenPage, house: House) -> None:
-    page = opened(open_page, house.wire.url, quiet=False).page
+def test_an_old_voice_is_cast(open_page: OpenPage, servers: Servers) -> None:
+    page = opened(open_page, servers.wire.url, quiet=False).page
     open_tab(page, "Script")
     page.locator("#script-lines .timbre-board > *").first.wait_for()
     page.locator("#script-text textarea").fill("Anna: Hi.\nBen: Hi.")

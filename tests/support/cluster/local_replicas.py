@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def carried(value: T) -> T:
-    """What a network would make of it."""
+    """A copy, as a network would deliver it."""
     copy: T = pickle.loads(pickle.dumps(value))
     return copy
 

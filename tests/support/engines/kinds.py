@@ -62,7 +62,7 @@ def own_process(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]
 
 @contextmanager
 def zerogpu(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
-    """Runs here what is lent, one call at a time, until the device is taken away."""
+    """Run the lent calls in this process, one at a time, until the device is taken away."""
     taken: list[bool] = []
     device = Lock()
 

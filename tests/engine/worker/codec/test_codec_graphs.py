@@ -31,7 +31,7 @@ CPU = torch.device("cpu")
 
 
 def played(work: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """Nothing is recorded before it is played again: what runs can be counted."""
+    """Graphs that run eagerly, so that their runs can be counted."""
     return work
 
 
@@ -41,7 +41,7 @@ def step() -> PlainStep:
 
 
 class RaggedStep:
-    """Each row alone by its own frames, and nonsense behind them."""
+    """Decodes each row alone by its own frames, with nonsense behind them."""
 
     ragged = True
 
@@ -106,7 +106,7 @@ def test_replayed_is_as_written(step: PlainStep, ragged: bool, plan: list[Turn],
 
 
 def scaled(one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
-    """In units of a row's largest number: this codec reaches 1e10, and sums of such are off."""
+    """Audio in units of a row's largest number: this codec reaches 1e10, where sums are inexact."""
     one, two = (each.double().reshape(len(each), -1) for each in (one, two))
     largest = one.abs().amax(1, keepdim=True).clamp(min=1)
     return one / largest, two / largest

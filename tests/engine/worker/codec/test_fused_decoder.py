@@ -65,7 +65,7 @@ def test_streamed_audio_equals_the_plain_decoders(
 
 @torch.inference_mode()
 def test_rows_advance_by_their_own_frames(codec: CodecDecoder) -> None:
-    """As each alone; the padding row, twice in every step, is unchanged."""
+    """Each row is as if it were alone; the padding row, twice in every step, is unchanged."""
     draw, fused, hop = (
         torch.Generator().manual_seed(5),
         FusedDecoder(codec, torch.float32),

@@ -283,7 +283,7 @@ def test_kernels_are_compiled_where_no_folder_can_be_written(
 
 
 def test_a_kernel_is_compiled_again_when_another_that_it_calls_has_changed(tmp_path: Path) -> None:
-    """Numba finds what it has kept by a function's name and its own file."""
+    """Numba finds a compiled function by its name and its file alone."""
     for name in ("caller.py", "called.py"):
         (tmp_path / name).write_text("one", encoding="utf-8")
     before = version_of(tmp_path)

@@ -104,7 +104,7 @@ def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def ordered(cache: KeyValueCache, order: Sequence[int]) -> KeyValueCache:
-    """The same with this order of dimensions in memory."""
+    """A tensor of the same values with this order of dimensions in memory."""
     back = [order.index(dimension) for dimension in range(len(order))]
     moved = (kept.permute(*order).contiguous().permute(*back) for kept in cache.tensors)
     return KeyValueCache(*moved)
@@ -123,7 +123,7 @@ def begun(seed: int, order: Sequence[int]) -> tuple[Slots, Tensor, Tensor, Tenso
 
 
 def plain(network: TalkerModel, slots: Slots, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
-    """As FrameStep.run, row by row."""
+    """What FrameStep.run computes, row by row."""
     made = []
     for row, at, one in zip(index, position, x, strict=True):
         attend = SlotAttend(slots.cache, row[None], row[None], at[None, None], int(at) + 1)

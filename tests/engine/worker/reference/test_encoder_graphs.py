@@ -33,7 +33,7 @@ def noise(samples: int) -> np.ndarray:
 
 
 def latents(encoder: CodecEncoder) -> Network:
-    """What codes are the nearest of; two may lie equally near, so codes need not be the same."""
+    """Vectors before they are quantised: two codes may be equally near, so codes may differ."""
     return lambda wave, padding: encoder.latents(wave.double(), padding).transpose(1, 2)
 
 

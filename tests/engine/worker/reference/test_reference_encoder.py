@@ -31,7 +31,7 @@ PATIENCE = 60  # seconds
 
 @given(keys=st.lists(st.integers(0, 6), max_size=40), room=st.integers(1, 5))
 def test_a_cache_keeps_the_latest_within_its_limit(keys: list[int], room: int) -> None:
-    """Against a simple model: the last `room` different keys are cached, others are computed."""
+    """A simple model says which: the last `room` keys are cached, others are computed."""
     cache: LRUCache[int, str] = LRUCache(10 * room)
     recent: list[int] = []
     for key in keys:
@@ -127,7 +127,7 @@ def test_a_cached_result_does_not_wait() -> None:
 
 
 def test_on_a_gpu_waiting_recordings_are_encoded_in_one_batch() -> None:
-    """A failure is its own caller's; equal recordings share a job."""
+    """A failure reaches its caller alone; equal recordings share a job."""
     encoder, references = fake_encoders()
     references._stream = FakeStream()  # type: ignore[assignment]
     lengths = [1, 2, 13, 4, 5, 2, 7]

@@ -106,7 +106,7 @@ class FakeDriver:
         return not (self.mapped or self.handles or self.ranges)
 
     def pages(self, base: int) -> set[int]:
-        """That are mapped, counted from an address."""
+        """The pages that are mapped, counted from an address."""
         first = {at: (at - base) // self.page for at in self.mapped}
         return {
             first[at] + n for at, (size, _) in self.mapped.items() for n in range(size // self.page)

@@ -51,7 +51,7 @@ quick = settings(max_examples=15, deadline=None)
 
 @pytest.fixture(scope="module")
 def runners() -> Iterator[tuple[ModelRunner, ModelRunner]]:
-    """Plain and replayed."""
+    """A runner of plain steps and one of replayed steps."""
     checkpoint = LocalCheckpoint(CASE.folder)
     talker = load_talker(CASE.folder, torch.device("cpu"), torch.float64)
     device = torch.device("cpu")
@@ -67,7 +67,7 @@ def runners() -> Iterator[tuple[ModelRunner, ModelRunner]]:
 def admit(
     runner: ModelRunner, row: int, draw: ResolvedSampling, seed: int, case: Case = CASE
 ) -> Prefill:
-    """-> the whole prompt, to be filled in."""
+    """Admit a prompt to a slot; returns all of it, to be filled in."""
     prompt = case.prompt(LocalCheckpoint(case.folder))
     runner.release(row)
     runner.admit([(row, Admit(row, case.folder.name, prompt, draw, seed, 150))])
@@ -81,7 +81,7 @@ def fill(runner: ModelRunner, row: int, draw: ResolvedSampling, seed: int) -> No
 def assert_same(
     runners: tuple[ModelRunner, ModelRunner], rows: Sequence[int] = range(SLOTS)
 ) -> None:
-    """Everything that is remembered of these rows."""
+    """Both runners remember the same of these rows."""
     plain, replayed = (runner.slots for runner in runners)
     for name in ("hidden", "code", "position", "frame", "seen", "codes"):
         own, other = (getattr(slots, name)[list(rows)] for slots in (plain, replayed))

@@ -32,7 +32,7 @@ CPU = torch.device("cpu")
 
 @dataclass
 class PlainTalk:
-    """The interface of the kernels, as it is written."""
+    """The interface of the kernels, in plain operations."""
 
     step: FrameStep
     passes: int = 0
@@ -54,7 +54,7 @@ class PlainTalk:
 
 @pytest.fixture
 def runners() -> Iterator[tuple[ModelRunner, ModelRunner, PlainTalk]]:
-    """One after the other, and side by side."""
+    """A runner that prefills and decodes in turn, and one that does both in one pass."""
     checkpoint = LocalCheckpoint(CASES[0].folder)
     talker = load_talker(checkpoint.folder, CPU, torch.float64)
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:

@@ -50,7 +50,7 @@ def talker() -> Talker:
 
 @pytest.fixture(scope="module")
 def runners(talker: Talker) -> Iterator[tuple[ModelRunner, ModelRunner]]:
-    """Plain and replayed."""
+    """A plain runner and one that replays."""
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = made(talker)
         patch.setattr(runner_module, "graph_capture", lambda device: fake_capture)
@@ -200,7 +200,7 @@ def test_replayed_admissions_are_plain_ones(
 
 @pytest.fixture(scope="module")
 def single() -> Iterator[ModelRunner]:
-    """In float32, in which sums depend on their order."""
+    """A runner in float32, in which sums depend on their order."""
     with torch.inference_mode():
         talker = load_talker(FOLDER, CPU, torch.float32)
         yield ModelRunner(talker, IDS, SLOTS, POSITIONS, CPU, torch.float32)
@@ -272,7 +272,7 @@ def test_text_that_a_slot_cannot_hold_is_refused_before_anything_is_written(
 def test_a_voice_is_embedded_once(
     runners: tuple[ModelRunner, ModelRunner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those used of late."""
+    """Rows of voices that were used of late are kept."""
     embedder, heard = runners[0].embedder, []
     row = embedder._rows
     monkeypatch.setattr(embedder, "_rows", lambda voice: (heard.append(voice[0, 0]), row(voice))[1])

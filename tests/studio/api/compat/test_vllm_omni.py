@@ -32,7 +32,7 @@ CLONE: dict[str, Any] = {"task_type": "Base", "ref_audio": RECORDING, "ref_text"
 
 @pytest.fixture
 def client(engine: Engine, library: Library) -> Iterator[TestClient]:
-    """As on a person's own machine: their requests have no field for a consent."""
+    """A server as on one's own machine: vllm-omni's requests have no field for a consent."""
     settings = ApiSettings(reference_consent="operator")
     with TestClient(create_api(engine, library, settings)) as client:
         yield client

@@ -52,7 +52,7 @@ def listening(
 
 
 def running(url: str) -> int:
-    """As /metrics tells it."""
+    """How many requests run, by /metrics."""
     lines = httpx.get(f"{url}/metrics").text.splitlines()
     return round(
         float(next(line for line in lines if line.startswith("timbre_running ")).split()[1])
@@ -155,7 +155,7 @@ WHOLE = {key: value for key, value in LONG.items() if key != "stream"} | {"max_n
 def test_a_whole_answer_that_nobody_reads_is_not_kept(
     path: str, body: dict[str, object], library: Library, serve: Serve
 ) -> None:
-    """It was for as long as the client stayed: the server had taken all of it at once."""
+    """The server used to keep all of it for as long as the client stayed."""
     with FakeEngine(settings=EngineSettings(max_num_seqs=2)) as engine:
         api = create_api(engine, library, ApiSettings(stall_timeout=0.3))
         left = threading.Event()
@@ -172,7 +172,7 @@ def test_a_whole_answer_that_nobody_reads_is_not_kept(
 
 
 def _telling(api: FastAPI, path: str, left: threading.Event) -> FastAPI:
-    """Tells when an answer to this path has been sent as far as it will be."""
+    """The same API, which sets `left` once an answer to this path has ended."""
     whole = FastAPI()
 
     class Watched:

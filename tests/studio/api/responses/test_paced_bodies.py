@@ -16,7 +16,7 @@ SIZES = st.sampled_from([0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE
 
 
 def answered(*messages: Message, stalls: bool = False, fails: bool = False) -> list[Message]:
-    """What a server gets of an application that sends these."""
+    """What a server receives from an application that sends these messages."""
     sent = list[Message]()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -46,7 +46,7 @@ def client(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture(scope="module")
-def manner(engine: Engine) -> dict[str, Any]:
+def fields(engine: Engine) -> dict[str, Any]:
     """A voice of this checkpoint."""
     (own,) = engine.capabilities().values()
     most = {"max_new_tokens": MOST, "ignore_eos": True}
@@ -64,9 +64,9 @@ def over_http(client: TestClient, **fields: Any) -> np.ndarray:
     return np.frombuffer(answer.content, "<i2").astype(int)
 
 
-def on_socket(client: TestClient, manner: dict[str, Any], *pieces: dict[str, Any]) -> np.ndarray:
+def on_socket(client: TestClient, fields: dict[str, Any], *pieces: dict[str, Any]) -> np.ndarray:
     with client.websocket_connect(PATH) as socket:
-        say(socket, config(**manner), *pieces, DONE)
+        say(socket, config(**fields), *pieces, DONE)
         told, audio = hear(socket)
     assert told[-1]["finish_reason"] == "length"
     return np.frombuffer(audio, "<i2").astype(int)
@@ -83,20 +83,20 @@ def shreds(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("cut", [words, shreds])
-def test_a_text_in_pieces_is_the_text(client: TestClient, manner: dict[str, Any], cut: Any) -> None:
-    spoken = on_socket(client, manner, *cut(TEXT))
-    written = over_http(client, **manner)
+def test_a_text_in_pieces_is_the_text(client: TestClient, fields: dict[str, Any], cut: Any) -> None:
+    spoken = on_socket(client, fields, *cut(TEXT))
+    written = over_http(client, **fields)
     assert len(spoken) == len(written) == MOST * FRAME_SAMPLES
     assert np.abs(spoken - written).max() <= LSB
 
 
 def test_several_at_once_hear_what_each_would_alone(
-    client: TestClient, manner: dict[str, Any]
+    client: TestClient, fields: dict[str, Any]
 ) -> None:
-    alone = [on_socket(client, {**manner, "seed": seed}, *words(TEXT)) for seed in range(3)]
+    alone = [on_socket(client, {**fields, "seed": seed}, *words(TEXT)) for seed in range(3)]
     with ThreadPoolExecutor(3) as pool:
         asked = [
-            pool.submit(on_socket, client, {**manner, "seed": seed}, *words(TEXT))
+            pool.submit(on_socket, client, {**fields, "seed": seed}, *words(TEXT))
             for seed in range(3)
         ]
         together = [one.result(60) for one in asked]
@@ -105,28 +105,28 @@ def test_several_at_once_hear_what_each_would_alone(
 
 
 def test_barge_in_frees_the_slot_and_the_next_is_whole(
-    client: TestClient, engine: Engine, manner: dict[str, Any]
+    client: TestClient, engine: Engine, fields: dict[str, Any]
 ) -> None:
-    endless = {**manner, "max_new_tokens": 2000}
+    endless = {**fields, "max_new_tokens": 2000}
     with client.websocket_connect(PATH) as socket:
         say(socket, config(**endless), *words(TEXT * 3))
         hear(socket, until="audio.start")
         assert socket.receive()["bytes"]
-        say(socket, CANCEL, config(**manner), *words(TEXT), DONE)
+        say(socket, CANCEL, config(**fields), *words(TEXT), DONE)
         cut, _ = hear(socket)
         wait_until(lambda: engine.stats().running <= 1)
         told, audio = hear(socket)
     assert (cut[-1]["finish_reason"], told[-1]["finish_reason"]) == ("cancelled", "length")
-    written = over_http(client, **manner)
+    written = over_http(client, **fields)
     assert np.abs(np.frombuffer(audio, "<i2").astype(int) - written).max() <= LSB
 
 
 def test_sentences_follow_each_other_without_a_hole(
-    client: TestClient, manner: dict[str, Any]
+    client: TestClient, fields: dict[str, Any]
 ) -> None:
     with client.websocket_connect(PATH) as socket:
         say(
-            socket, config(**manner, split_granularity="sentence"), *words("One. Two. Three."), DONE
+            socket, config(**fields, split_granularity="sentence"), *words("One. Two. Three."), DONE
         )
         told, audio = hear(socket)
     sentences = told[-1]["sentences"]
@@ -143,6 +143,6 @@ def test_a_recording_of_ones_own_is_spoken_with(client: TestClient, engine: Engi
     heard = f"data:audio/wav;base64,{base64.b64encode(recording()).decode()}"
     most = {"max_new_tokens": MOST, "ignore_eos": True}
     for told in ({"ref_text": "What I said in it."}, {}):
-        manner = {"ref_audio": heard, "consent": True, **told, **most}
-        spoken = on_socket(client, manner, *words(TEXT))
-        assert np.abs(spoken - over_http(client, **manner)).max() <= LSB
+        fields = {"ref_audio": heard, "consent": True, **told, **most}
+        spoken = on_socket(client, fields, *words(TEXT))
+        assert np.abs(spoken - over_http(client, **fields)).max() <= LSB

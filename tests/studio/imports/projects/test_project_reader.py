@@ -49,7 +49,7 @@ def file_of(projects: Projects, number: str, folder: Path) -> bytes:
 
 
 def import_project(projects: Projects, file: io.BytesIO) -> str:
-    """In this process, without its bounds."""
+    """Import a project in this process, without the bounds of an import process."""
     return projects.adopt(lambda folder: reader.project_of(reader.read_project(file, folder)))
 
 

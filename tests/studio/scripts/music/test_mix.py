@@ -77,7 +77,7 @@ def cue(**values: Any) -> Cue:
 
 
 def plain(**values: Any) -> Cue:
-    """Neither faded nor lowered."""
+    """A piece of music that is neither faded nor lowered."""
     return cue(**{"ducking": 0.0, "fade_in": 0.0, "fade_out": 0.0, **values})
 
 

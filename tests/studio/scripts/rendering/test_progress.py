@@ -14,7 +14,7 @@ SIZE = 50  # letters of a line
 
 
 def told(seconds: Sequence[float]) -> list[tuple[float, float]]:
-    """When how many seconds were said to be left, a look a second, over lines that last so long."""
+    """At each second what was said to be left, over lines that take so long."""
     now = 0.0
     forecast = Forecast(SIZE * len(seconds), lambda: now)
     seen: list[tuple[float, float]] = []

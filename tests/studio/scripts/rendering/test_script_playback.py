@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 @pytest.fixture
 def slow_studio(tmp_path: Path) -> Iterator[Studio]:
-    """Its engine takes longer over a script than a test does."""
+    """A studio whose engine takes longer over a script than a test does."""
     studio = make_studio(tmp_path, costs=Costs(step=0.01))
     with studio.engine:
         yield studio

@@ -11,20 +11,20 @@ import pytest
 
 from studio.takes import live_takes
 from tests.support.browser import OpenPage, Visitors, expect, in_front, open_tab, wait_until
-from tests.support.cuttable import SEEN, House, fill, opened
+from tests.support.cuttable import SEEN, Servers, fill, opened
 
 TEXT = "Something that took an evening to write."
 LONG = "x" * 400
 
 
 @pytest.fixture
-def house(browser: Any, tmp_path: Path) -> Iterator[House]:
+def servers(browser: Any, tmp_path: Path) -> Iterator[Servers]:
     with ExitStack() as stack:
-        yield House(tmp_path, stack)
+        yield Servers(tmp_path, stack)
 
 
-def test_a_reload_and_a_restart_empty_no_field(open_page: OpenPage, house: House) -> None:
-    page = opened(open_page, house.wire.url).page
+def test_a_reload_and_a_restart_empty_no_field(open_page: OpenPage, servers: Servers) -> None:
+    page = opened(open_page, servers.wire.url).page
     fill(page, "Text", TEXT)
     fill(page, "Style instructions (optional)", "slowly")
     fill(page, "Seed", "4711")
@@ -33,8 +33,8 @@ def test_a_reload_and_a_restart_empty_no_field(open_page: OpenPage, house: House
     fill(page, "The voice", "An old man.")
     for again in range(2):
         if again:
-            house.wire.cut()
-            house.wire.mend(house.start())
+            servers.wire.cut()
+            servers.wire.mend(servers.start())
         page.reload()
         expect(page.get_by_label("Text", exact=True).first).to_have_value(TEXT)
         expect(page.get_by_label("Seed", exact=True)).to_have_value("4711")
@@ -45,62 +45,62 @@ def test_a_reload_and_a_restart_empty_no_field(open_page: OpenPage, house: House
 
 
 def test_a_cut_is_told_and_waited_for_without_a_reload(
-    open_page: OpenPage, house: House, monkeypatch: pytest.MonkeyPatch
+    open_page: OpenPage, servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_takes, "RESUME", 1.0)
-    tap = opened(open_page, house.wire.url)
+    tap = opened(open_page, servers.wire.url)
     page = tap.page
     page.evaluate("window.same = true")
     fill(page, "Text", LONG)
     page.get_by_role("button", name="Speak", exact=True).click()
     tap.wait("now?.report?.played > 4800")
-    house.wire.cut()
+    servers.wire.cut()
     page.locator(".timbre-player[data-state=cut]").wait_for()
     expect(page.get_by_text("The server does not answer")).to_be_visible()
-    house.wire.mend(house.start())  # another process, as after a restart: it has no such take
+    servers.wire.mend(servers.start())  # another process, as after a restart: it has no such take
     page.locator(".timbre-connection").wait_for(state="hidden")
     page.locator(".timbre-player[data-state=lost]").wait_for()
     assert page.evaluate("window.same")
     expect(page.get_by_label("Text", exact=True).first).to_have_value(LONG)
     first = tap.state()["id"]
-    wait_until(lambda: len(house.takes.search()) == 1)  # kept, and marked as what it is
-    assert house.takes.search()[0].stopped
+    wait_until(lambda: len(servers.takes.search()) == 1)  # kept, and marked as what it is
+    assert servers.takes.search()[0].stopped
     fill(page, "Text", TEXT)
     page.get_by_role("button", name="Try again").locator("visible=true").click()
     tap.wait(f"now.id !== '{first}' && now.made")
-    wait_until(lambda: house.takes.search(TEXT))
+    wait_until(lambda: servers.takes.search(TEXT))
     page.locator(".timbre-history:visible").get_by_text(TEXT).wait_for()
     page.locator(".timbre-history:visible").get_by_text("Stopped early").first.wait_for()
 
 
-def test_a_press_during_a_cut_waits_for_its_end(open_page: OpenPage, house: House) -> None:
-    tap = opened(open_page, house.wire.url)
+def test_a_press_during_a_cut_waits_for_its_end(open_page: OpenPage, servers: Servers) -> None:
+    tap = opened(open_page, servers.wire.url)
     fill(tap.page, "Text", TEXT)
-    house.wire.cut()
+    servers.wire.cut()
     tap.page.get_by_role("button", name="Speak", exact=True).click()
     tap.page.locator(".timbre-connection").wait_for(state="visible")
-    house.wire.mend()
+    servers.wire.mend()
     tap.wait("now?.made")
     tap.page.locator(".timbre-history:visible").get_by_text(TEXT).wait_for()
 
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_take_goes_on_after_a_cut_where_it_was(
-    open_page: OpenPage, house: House, at_once: bool
+    open_page: OpenPage, servers: Servers, at_once: bool
 ) -> None:
-    tap = opened(open_page, house.wire.url)
+    tap = opened(open_page, servers.wire.url)
     fill(tap.page, "Text", LONG)
     tap.page.get_by_role("button", name="Speak", exact=True).click()
     tap.wait("now?.report?.played > 4800 && player.feed.transport === 'raw'")
     before = tap.state()
-    house.wire.cut()
+    servers.wire.cut()
     if not at_once:
         tap.page.locator(".timbre-player[data-state=cut]").wait_for()
         expect(tap.page.locator(".timbre-player .state")).to_contain_text("goes on at 0:")
-    house.wire.mend()
+    servers.wire.mend()
     tap.wait(f"now.id === '{before['id']}' && now.made && now.over")
-    wait_until(lambda: len(house.takes.search()) == 1)
-    [take] = house.takes.search()
+    wait_until(lambda: len(servers.takes.search()) == 1)
+    [take] = servers.takes.search()
     assert not take.stopped
     assert tap.get("received") == round(24_000 * take.seconds)
     tap.page.locator(".timbre-history:visible").get_by_text("xxx").first.wait_for()
@@ -113,25 +113,25 @@ RELOADED = "performance.getEntriesByType('navigation')[0].type === 'reload'"
 
 
 def test_a_script_that_did_not_come_is_asked_for_again(
-    visitors: Visitors, open_page: OpenPage, house: House
+    visitors: Visitors, open_page: OpenPage, servers: Servers
 ) -> None:
-    script = opened(open_page, house.wire.url).page.evaluate(LAST)
+    script = opened(open_page, servers.wire.url).page.evaluate(LAST)
     with visitors.context() as context:  # without the other's cache
         page = context.new_page()
         visits: list[str] = []
         page.on("request", lambda asked: asked.is_navigation_request() and visits.append(asked.url))
         page.route(script, lambda it: it.abort() if len(visits) == 1 else it.continue_())
-        page.goto(house.wire.url)
+        page.goto(servers.wire.url)
         page.wait_for_function(RELOADED)
         for tab, field in (("Script", "Name"), ("Design", "The voice")):
             open_tab(page, tab)
             expect(page.get_by_label(field, exact=True).locator("visible=true")).to_be_visible()
 
 
-def test_tabs_of_one_browser_share_their_takes(open_page: OpenPage, house: House) -> None:
-    first = opened(open_page, house.wire.url, quiet=False)
+def test_tabs_of_one_browser_share_their_takes(open_page: OpenPage, servers: Servers) -> None:
+    first = opened(open_page, servers.wire.url, quiet=False)
     page = first.page.context.new_page()
-    page.goto(house.wire.url)
+    page.goto(servers.wire.url)
     page.wait_for_function(SEEN)
     for number, each in enumerate((first.page, page)):
         fill(in_front(each), "Text", f"Take number {number}.")
@@ -140,5 +140,5 @@ def test_tabs_of_one_browser_share_their_takes(open_page: OpenPage, house: House
     in_front(first.page).reload()
     rows = first.page.locator(".timbre-history:visible [data-do=pick]")
     expect(rows).to_have_count(2)
-    stranger = opened(open_page, house.wire.url, quiet=False).page
+    stranger = opened(open_page, servers.wire.url, quiet=False).page
     stranger.locator(".timbre-empty:visible").first.wait_for()

@@ -18,7 +18,7 @@ import pytest
 import soundfile
 
 from tests.support.browser import OpenPage, Tap, expect, open_tab, wait_until
-from tests.support.cuttable import House, fill, opened
+from tests.support.cuttable import Servers, fill, opened
 
 pytestmark = pytest.mark.slow
 WORDS = "and the words go on for a while " * 6
@@ -45,27 +45,27 @@ PRESSED = "now && now.id !== player.before"
 
 
 @pytest.fixture
-def house(browser: Any, tmp_path: Path) -> Iterator[House]:
+def servers(browser: Any, tmp_path: Path) -> Iterator[Servers]:
     with ExitStack() as stack:
-        yield House(tmp_path, stack)
+        yield Servers(tmp_path, stack)
 
 
 class Work:
     """Somebody who writes and listens, and what happens meanwhile."""
 
-    def __init__(self, house: House, tap: Tap) -> None:
-        self.house, self.tap, self.page = house, tap, tap.page
+    def __init__(self, servers: Servers, tap: Tap) -> None:
+        self.servers, self.tap, self.page = servers, tap, tap.page
 
     # The faults.
 
     def cut(self) -> None:
-        self.house.wire.cut()
+        self.servers.wire.cut()
         self.page.wait_for_timeout(1500)
-        self.house.wire.mend()
+        self.servers.wire.mend()
 
     def restart(self) -> None:
-        self.house.wire.cut()
-        self.house.wire.mend(self.house.start())
+        self.servers.wire.cut()
+        self.servers.wire.mend(self.servers.start())
 
     def reload(self) -> None:
         self.page.reload()
@@ -79,7 +79,7 @@ class Work:
     def tab(self) -> None:
         """A second tab of the same browser writes and speaks something else."""
         other = self.page.context.new_page()
-        other.goto(self.house.wire.url)
+        other.goto(self.servers.wire.url)
         tap = Tap(other, 0)
         fill(other, "Text", "From the other tab.")
         other.get_by_role("button", name="Speak", exact=True).click()
@@ -87,9 +87,9 @@ class Work:
         other.close()
 
     def slow(self) -> None:
-        self.house.wire.delay = 0.2
+        self.servers.wire.delay = 0.2
         self.page.wait_for_timeout(1500)
-        self.house.wire.delay = 0.0
+        self.servers.wire.delay = 0.0
 
     # The work.
 
@@ -116,7 +116,7 @@ class Work:
         self.page.locator(".timbre-connection").wait_for(state="hidden")
         self.page.wait_for_function("window.timbre?.players[0]?.speaker.node")
         expect(self.page.get_by_label("Text", exact=True).first).to_have_value(text)
-        takes = self.house.takes
+        takes = self.servers.takes
         if heard:
             wait_until(lambda: takes.search(text))
             assert len(takes.pcm(takes.search(text)[0].id)) >= heard
@@ -137,8 +137,8 @@ FAULTS: tuple[Callable[[Work], None], ...] = (
 )
 
 
-def test_twenty_four_faults_lose_nothing(open_page: OpenPage, house: House) -> None:
-    work = Work(house, opened(open_page, house.wire.url))
+def test_twenty_four_faults_lose_nothing(open_page: OpenPage, servers: Servers) -> None:
+    work = Work(servers, opened(open_page, servers.wire.url))
     plan = [*itertools.product(MOMENTS, FAULTS)]
     assert len(plan) == 24
     for number, (moment, fault) in enumerate(plan):
@@ -147,7 +147,7 @@ def test_twenty_four_faults_lose_nothing(open_page: OpenPage, house: House) -> N
         heard = work.until(moment, text)
         fault(work)
         work.recovered(text, heard)
-    every = house.takes.search()
+    every = servers.takes.search()
     assert len({take.owner for take in every}) == 1  # all are this browser's
     whole = [take.text for take in every if not take.stopped]
     assert all(
@@ -167,14 +167,14 @@ def test_twenty_four_faults_lose_nothing(open_page: OpenPage, house: House) -> N
 
 
 def test_a_full_disk_leaves_the_sound_in_the_page(
-    open_page: OpenPage, house: House, monkeypatch: pytest.MonkeyPatch
+    open_page: OpenPage, servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = Work(house, opened(open_page, house.wire.url))
+    work = Work(servers, opened(open_page, servers.wire.url))
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(house.takes, "add", full)
+    monkeypatch.setattr(servers.takes, "add", full)
     fill(work.page, "Text", WORDS)
     work.speak()
     work.tap.wait("now?.made && now.over")

@@ -176,9 +176,9 @@ def test_scripts_are_named_listed_deleted_and_brought_back(tab, number):
 def test_guests_find_the_scripts_of_their_own_browser_only(tmp_path):
     made = make_studio(tmp_path)
     with made.engine:
-        open_house, guests = ScriptTab(made), ScriptTab(replace(made, guests=True))
-        numbers = [open_house.store.read("", EXAMPLE).number for _ in range(3)]
-        everybody = page(open_house, "").picked["choices"]
+        shared, guests = ScriptTab(made), ScriptTab(replace(made, guests=True))
+        numbers = [shared.store.read("", EXAMPLE).number for _ in range(3)]
+        everybody = page(shared, "").picked["choices"]
         assert {number for _, number in everybody} == set(numbers)
         assert page(guests, "").picked["choices"] == []
         own = page(guests, numbers[1], numbers[0])  # who knows a number may open it
