@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from studio.imports.markup import unescaped
 from studio.scripts.text.dialogue import read_parts
 from studio.scripts.text.passages import Passage
 
@@ -19,13 +20,18 @@ _RULE = re.compile(r"\s{0,3}([-*_])(\s*\1){2,}\s*")
 _INDENT = re.compile(r"\s{0,12}")
 _BLOCK_MARK = re.compile(r">\s?|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+")
 _TABLE_RULE = re.compile(r"[\s|:\-]+")
+_NOTE = re.compile(r"\s{0,3}\[\^[^\[\]\s]{1,100}\]:\s*(.*)")
+_TARGET = re.compile(
+    r"\s{0,3}\[[^\[\]\n]{1,200}\]:\s+<?(?:[a-z]{2,9}:|[\w.-]{0,200}[/#])\S*(?:\s.*)?"
+)
 _INLINE = (
-    (re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)"), r"\1"),  # links, images
+    (re.compile(r"\[\^[^\[\]\s]{1,100}\]"), ""),  # numbers of notes
+    (re.compile(r"!?\[([^\[\]\n]{0,500})\]\((?:[^()\n]|\([^()\n]{0,500}\)){0,2000}\)"), r"\1"),
     (re.compile(r"!?\[([^\[\]\n]{1,500})\]\[[^\[\]\n]{0,200}\]"), r"\1"),
     (re.compile(r"<(?:https?://|mailto:)[^<>\s]{1,2000}>"), ""),
     (re.compile(r"</?(?!break\b)[a-zA-Z][^<>\n]{0,500}>"), ""),
-    (re.compile(r"(\*{1,3}|~~|`{1,3})(?=\S)([^*~`\n]{1,2000}?)(?<=\S)\1"), r"\2"),
-    (re.compile(r"(?<!\w)(_{1,3})(?=\S)([^_\n]{1,2000}?)(?<=\S)\1(?!\w)"), r"\2"),
+    (re.compile(r"(?<!\\)(\*{1,3}|~~|`{1,3})(?=\S)([^*~`\n]{1,2000}?)(?<=[^\s\\])\1"), r"\2"),
+    (re.compile(r"(?<![\w\\])(_{1,3})(?=\S)([^_\n]{1,2000}?)(?<=[^\s\\])\1(?!\w)"), r"\2"),
     (re.compile(r"\\([\\`*_{}\[\]()#+\-.!~|>])"), r"\1"),
 )
 
@@ -36,17 +42,36 @@ def read_markdown(text: str) -> Iterator[Passage]:
 
 
 def _parts(text: str) -> Iterator[str | Passage]:
-    """Texts, and the headings between them."""
+    """Texts, and between them headings, and notes, which are left out."""
     block: list[str] = []
+    note: list[str] = []
     for line in _blocks(_without_front_matter(_without_comments(text)).splitlines()):
+        noted = _NOTE.fullmatch(line)
+        if note and not noted and (line[:1].isspace() or (line.strip() and note[-1])):
+            note.append(line.strip())
+            continue
+        if note and (noted or line.strip()):
+            yield _left_out(note)
+            note = []
         heading = _HEADING.fullmatch(line)
-        if heading:
+        if heading or noted:
             yield "\n".join(block)
-            yield Passage(inline(_closed(heading[1])), heading=True)
             block = []
-        else:
+        if noted:
+            note = [noted[1]]
+        elif heading:
+            yield Passage(inline(_closed(heading[1])), heading=True)
+        elif note:  # an empty line, after which it may go on
+            note.append("")
+        elif not _TARGET.fullmatch(line):
             block.append(_spoken(line))
+    if note:
+        yield _left_out(note)
     yield "\n".join(block)
+
+
+def _left_out(note: list[str]) -> Passage:
+    return Passage(inline("\n".join(note)).strip(), left_out="notes")
 
 
 def _closed(title: str) -> str:
@@ -58,7 +83,7 @@ def inline(text: str) -> str:
     """A line without its markup."""
     for pattern, replacement in _INLINE:
         text = pattern.sub(replacement, text)
-    return text
+    return unescaped(text)
 
 
 def _without_comments(text: str) -> str:

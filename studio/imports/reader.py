@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import codecs
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import IO
 
@@ -30,7 +30,6 @@ from studio.scripts.text.passages import (
     PLAIN,
     Passage,
     SpeechOptions,
-    build,
     build_parts,
 )
 from studio.scripts.text.typed import bounded
@@ -46,7 +45,7 @@ def imported(name: str, file: IO[bytes], options: SpeechOptions = PLAIN) -> Impo
     check_name(name)
     suffix = PurePath(name).suffix.lower()
     if suffix not in BOOKS:
-        return Imported(script=build(_passages(suffix, file), options))
+        return _of_passages(_passages(suffix, file), options)
     _check_size(file, MAX_BOOK_BYTES)
     if suffix == ".epub":
         read = read_epub(file)
@@ -56,13 +55,17 @@ def imported(name: str, file: IO[bytes], options: SpeechOptions = PLAIN) -> Impo
 
 
 def _of_book(blocks: Blocks, book: Book, cover: bytes, options: SpeechOptions) -> Imported:
-    script, rest = build_parts(passages_of(blocks), options)
+    picture = base64.b64encode(cover).decode()
+    return _of_passages(passages_of(blocks), options).having(book=book, cover=picture)
+
+
+def _of_passages(passages: Iterable[Passage], options: SpeechOptions) -> Imported:
+    script, rest = build_parts(passages, options)
     parts = [
         LeftOut(kind=passage.left_out, text=passage.text, after=after)
         for passage, after in rest[:MAX_LINES]
     ]
-    picture = base64.b64encode(cover).decode()
-    return Imported(script=script, book=book, left_out=tuple(parts), cover=picture)
+    return Imported(script=script, left_out=tuple(parts))
 
 
 def decode(data: bytes) -> str:

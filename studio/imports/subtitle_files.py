@@ -23,6 +23,9 @@ ONE_BREATH = 0.6  # longest gap within a sentence in seconds
 LONGEST_GAP = 10.0  # longer gaps are shortened to this
 
 _MARKS = re.compile(r"\{\\[^{}]*\}|</?(?:i|b|u|s|c|font|ruby|rt|lang)\b[^<>]*>|<[\d:.]+>", re.I)
+_BREAK = re.compile(r"\\[Nn]")
+_DASH = re.compile(r"\s*(?:<i>|\{\\[^{}]*\})?\s*[-–—]\s*")
+_NEXT_VOICE = re.compile(r"(?=<v[.\s])")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]{1,60})>")
 # `Anna: come here`, `Anna (softly): come here`, `[Anna] come here`
 _NAMED = re.compile(
@@ -68,7 +71,8 @@ def _load(text: str, kind: str) -> list[pysubs2.SSAEvent]:
         found = pysubs2.SSAFile.from_string(text, format_=kind, keep_unknown_html_tags=True)
     except (pysubs2.Pysubs2Error, ValueError, OverflowError) as error:
         raise InvalidText(_unreadable(kind)) from error
-    captions = sorted((event for event in found if not event.is_comment), key=lambda e: e.start)
+    events = sorted((event for event in found if not event.is_comment), key=lambda e: e.start)
+    captions = [each for event in events for each in _of_one_voice(event)]
     if not captions:
         raise InvalidText(_unreadable(kind))
     if len(captions) > MAX_LINES:
@@ -78,6 +82,23 @@ def _load(text: str, kind: str) -> list[pysubs2.SSAEvent]:
             most=MAX_LINES,
         )
     return captions
+
+
+def _of_one_voice(event: pysubs2.SSAEvent) -> Iterator[pysubs2.SSAEvent]:
+    """A caption of several voices as one for each: with tags, or lines that begin with dashes."""
+    parts = [part for part in _NEXT_VOICE.split(event.text) if part.strip()]
+    lines = _BREAK.split(event.text)
+    if len(parts) <= 1 and _DASH.match(lines[0]):
+        parts = []
+        for line in lines:
+            if _DASH.match(line) or not parts:
+                parts.append(_DASH.sub("", line, count=1))
+            else:
+                parts[-1] += f" {line}"
+    for part in parts:
+        own = event.copy()
+        own.text = part
+        yield own
 
 
 def _names(captions: list[pysubs2.SSAEvent]) -> set[str]:

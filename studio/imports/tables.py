@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 
 from engine import InvalidText
@@ -22,6 +23,7 @@ NAMES = {
 }
 _SAMPLE = 8_192  # characters from which the delimiter is detected
 _CELL = 100_000  # characters
+_DELIMITED = re.compile(r"\"?sep=(.)\"?[\r\n]+")  # Excel's first line
 
 
 def read_table(text: str) -> Iterator[Passage]:
@@ -44,8 +46,10 @@ def read_table(text: str) -> Iterator[Passage]:
 
 
 def _rows(text: str) -> Iterator[list[str]]:
-    head = text[:_SAMPLE].split("\n", 1)[0]
-    delimiter = max(",;\t|", key=head.count)
+    told = _DELIMITED.match(text)
+    text = text[told.end() :] if told else text
+    head = "".join(text[:_SAMPLE].splitlines()[:1])
+    delimiter = told[1] if told else max(",;\t|", key=head.count)
     csv.field_size_limit(_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:

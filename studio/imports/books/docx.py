@@ -6,6 +6,7 @@ left out. A style is found by its own name, which is English in every language o
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from typing import IO
@@ -18,29 +19,63 @@ from studio.scripts.books import LONGEST, Book
 
 MOST_ENTRIES = 5_000
 MOST_BYTES = 96 * 2**20  # unpacked
-DOCUMENT, STYLES, PROPERTIES = "word/document.xml", "word/styles.xml", "docProps/core.xml"
-NOTES = {"footnoteReference": "word/footnotes.xml", "endnoteReference": "word/endnotes.xml"}
+# Parts by the kind of their relation, where most makers put them; a file's relations go first.
+PACKAGE = {"officeDocument": "word/document.xml", "core-properties": "docProps/core.xml"}
+PARTS = {each: f"word/{each}.xml" for each in ("styles", "footnotes", "endnotes")}
+NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes"}
 _TITLE = 1  # the level of a document's title; headings come below
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _CONTENTS = re.compile(r"toc (?:[1-9]|heading)|table of figures", re.IGNORECASE)
-_SKIPPED = frozenset(("del", "moveFrom", "Fallback", "instrText", "delText", "footnote"))
+_SKIPPED = frozenset(("del", "moveFrom", "Fallback", "instrText", "delText", "footnote", "rt"))
+_OFF = ("0", "false", "off")
 
 
 def read_docx(file: IO[bytes]) -> tuple[Blocks, Book]:
     """Raises InvalidText."""
     with open_archive(file, MOST_ENTRIES, MOST_BYTES) as archive:
         styles, properties = _Styles(), _Properties()
-        for name, target in ((STYLES, styles), (PROPERTIES, properties)):
+        package = PACKAGE | _related(archive, "")
+        main = package["officeDocument"]
+        parts = PARTS | _related(archive, main)
+        for name, target in ((parts["styles"], styles), (package["core-properties"], properties)):
             if name in archive:
                 parse(archive.blocks(name), target)
-        notes = {element: _notes(archive, name) for element, name in NOTES.items()}
+        notes = {element: _notes(archive, parts[kind]) for element, kind in NOTES.items()}
         document = _Document(styles, notes)
-        parse(archive.blocks(DOCUMENT), document)
+        parse(archive.blocks(main), document)
     document.blocks[:] = without_titled_parts(document.blocks)
     own = properties.texts
     title, author = own.get("title", ""), own.get("creator", "")
     language = own.get("language", "") or styles.language
     return document.blocks, Book(title=title, author=author, language=language[:40])
+
+
+class _Relations:
+    """Parts by the kind of their relation; the first of each kind."""
+
+    def __init__(self, folder: str) -> None:
+        self.paths: dict[str, str] = {}
+        self._folder = folder
+
+    def start(self, tag: Tag) -> None:
+        if tag.name == "Relationship" and len(self.paths) < MOST_ENTRIES:
+            own = tag.values()
+            path = posixpath.join("/", self._folder, own.get("Target", ""))
+            kind = own.get("Type", "").rpartition("/")[2]
+            self.paths.setdefault(kind, posixpath.normpath(path).lstrip("/"))
+
+    def end(self, name: str) -> None: ...
+
+    def text(self, data: str) -> None: ...
+
+
+def _related(archive: Archive, part: str) -> dict[str, str]:
+    """Paths of the parts that this one names; an empty name is that of the whole."""
+    folder, name = posixpath.split(part)
+    relations, found = posixpath.join(folder, "_rels", f"{name}.rels"), _Relations(folder)
+    if relations in archive:
+        parse(archive.blocks(relations), found)
+    return found.paths
 
 
 class _Properties:
@@ -104,7 +139,8 @@ class _Notes:
     def start(self, tag: Tag) -> None:
         if tag.name in ("footnote", "endnote"):
             own = tag.values()
-            self._id = "" if "type" in own else own.get("id", "")  # lines that divide have a type
+            divides = own.get("type", "normal") != "normal"  # a line between text and notes
+            self._id = "" if divides else own.get("id", "")
         self._texts += tag.name == "t"
 
     def end(self, name: str) -> None:
@@ -138,6 +174,7 @@ class _Document:
         self._level, self._kind = Block.level, ""
         self._texts = 0  # open elements that hold text
         self._skipped = 0  # open elements that are dropped
+        self._run = self._hidden = False  # one is open; Word does not show it
         self._named: list[str] = []  # notes of the open paragraph
         self._item = 0
         self._rows = TableRows(self.blocks.add)
@@ -148,6 +185,10 @@ class _Document:
             self._skipped += 1
         elif name == "t":
             self._texts += 1
+        elif name == "r":
+            self._run, self._hidden = True, False
+        elif name == "vanish":
+            self._hidden = self._run and tag.values().get("val") not in _OFF
         elif name in ("tab", "noBreakHyphen"):
             self.blocks.write("-" if name == "noBreakHyphen" else " ")
         elif name in ("br", "cr"):
@@ -167,13 +208,15 @@ class _Document:
             self._skipped -= 1
         elif name == "t":
             self._texts -= 1
+        elif name == "r":
+            self._run = self._hidden = False
         elif name == "p":
             self._paragraph()
         elif name == "tr" and self._rows:
             self._rows.close()
 
     def text(self, data: str) -> None:
-        if self._texts and not self._skipped:
+        if self._texts and not (self._skipped or self._hidden):
             self.blocks.write(data)
 
     def _paragraph(self) -> None:

@@ -25,6 +25,8 @@ from studio.scripts.text.sentences import BREATH, LONGEST_SHORT, SpokenPiece, sp
 from studio.scripts.text.tags import at_pauses
 
 MAX_CHARACTERS = 2_000_000
+# Soft hyphens and marks of direction: they are for the eye, and stand within and before names.
+UNHEARD = dict.fromkeys((0xAD, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 MAX_CHAPTERS = 2_000
 
 
@@ -124,7 +126,7 @@ def _who(speaker: str) -> str:
 def clean(text: str) -> str:
     """One line of text, without control characters, with single spaces."""
     other = {ord(char): None for char in set(text) if not _is_text(char)}
-    return " ".join(text.translate(other).split())
+    return " ".join(text.translate(other | UNHEARD).split())
 
 
 def _is_text(char: str) -> bool:

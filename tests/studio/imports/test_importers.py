@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from engine import InvalidText
 from studio.imports.formats import BOOKS, MAX_BYTES, SUFFIXES
+from studio.imports.reader import imported
 from studio.scripts.model import MAX_LINES, MAX_PAUSE, Script
 from studio.scripts.text.passages import SpeechOptions, clean
 from studio.scripts.text.tags import at_pauses
@@ -222,3 +224,40 @@ def test_random_bytes_are_a_script_or_refused(suffix: str, data: bytes) -> None:
 def test_utf16_and_byte_order_marks_are_read() -> None:
     for encoding in ("utf-16", "utf-8-sig"):
         assert said(script_of_file("a.txt", "Größe: 你好".encode(encoding)))[0][1] == "Größe: 你好"
+
+
+def test_notes_of_markdown_are_left_out_and_not_spoken() -> None:
+    text = (
+        "One[^1] and two.[^b]\n\n[^1]: The first\nnote.\n\n    Its end.\n[^b]: The second.\n\n"
+        "After [the link][l] to [a page](https://en.wikipedia.org/wiki/A_(b)).\n\n"
+        '[l]: https://example.org "Title"\n'
+    )
+    read = imported("a.md", io.BytesIO(text.encode()))
+    assert said(read.script) == [("", "One and two."), ("", "After the link to a page.")]
+    notes = [(part.kind, part.text) for part in read.left_out]
+    assert notes == [("notes", "The first\nnote.\n\nIts end."), ("notes", "The second.")]
+
+
+def test_markdown_that_was_escaped_is_read_without_its_marks() -> None:
+    text = rb"\*kept\* and \_this\_, *not* _these_, and R&amp;D&nbsp;too."
+    expected = [("", "*kept* and _this_, not these, and R&D too.")]
+    assert said(script_of_file("a.md", text)) == expected
+
+
+def test_tables_of_excel_name_their_delimiter_and_those_of_old_macs_end_rows_their_way() -> None:
+    expected = [("Anna", "Well; I, for one; stay."), ("Ben", "Yes.")]
+    excel = b'\xef\xbb\xbfsep=;\r\nspeaker;text\r\nAnna;"Well; I, for one; stay."\r\nBen;Yes.\r\n'
+    mac = b'speaker,text\rAnna,"Well; I, for one; stay."\rBen,Yes.\r'
+    assert [said(script_of_file("a.csv", each)) for each in (excel, mac)] == [expected] * 2
+
+
+def test_a_caption_of_two_voices_is_a_line_of_each() -> None:
+    dashes = b"1\n00:00:01,000 --> 00:00:02,000\n- <i>Who?</i>\n<i>- Me,\nsilly.</i>\n"
+    assert said(script_of_file("a.srt", dashes)) == [("", "Who?"), ("", "Me, silly.")]
+    voices = b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ben>Who?</v>\n<v.loud Anna>Me</v>\n"
+    assert said(script_of_file("a.vtt", voices)) == [("Ben", "Who?"), ("Anna", "Me")]
+
+
+def test_marks_for_the_eye_hide_no_name_and_divide_no_word() -> None:
+    text = "דנה: שלום!\n\u200fיוסי\u200f: Donau\u00addampf.\n\u202bדנה: כן.\u202c\n"
+    assert said(script_of_text(text)) == [("דנה", "שלום!"), ("יוסי", "Donaudampf."), ("דנה", "כן.")]

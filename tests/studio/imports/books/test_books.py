@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+from zipfile import ZipFile
+
 import pytest
 
 from engine import InvalidText
+from studio.imports.reader import imported
 from studio.scripts import Script
-from tests.studio.imports.books.book_makers import docx, epub, paragraph, pdf, zipped
+from tests.studio.imports.books.book_makers import WORD, docx, epub, paragraph, pdf, zipped
 from tests.support.script_makers import script_of_file
 
 NCX = (
@@ -128,3 +132,51 @@ def test_a_book_without_text_is_refused() -> None:
         script_of_file("a.epub", epub({"a.xhtml": "<p> </p>"}))
     with pytest.raises(InvalidText, match="damaged"):
         script_of_file("a.docx", zipped({"other.xml": "<a/>"}))
+
+
+def test_a_document_is_found_where_its_package_says() -> None:
+    """Word on the web writes document2.xml, with styles and notes beside it."""
+    relation = (
+        '<Relationship Id="r" Type="http://schemas.openxmlformats.org/officeDocument/2006/'
+        'relationships/{}" Target="{}"/>'
+    )
+    usual = docx(
+        paragraph("One", "berschrift1") + paragraph("Two.") + paragraph("3", "berschrift1")
+    )
+    with ZipFile(BytesIO(usual)) as archive:
+        document, styles = map(archive.read, ("word/document.xml", "word/styles.xml"))
+    moved = zipped(
+        {
+            "_rels/.rels": f"<R>{relation.format('officeDocument', '/word/document2.xml')}</R>",
+            "word/_rels/document2.xml.rels": f"<R>{relation.format('styles', 'styles2.xml')}</R>",
+            "word/document2.xml": document,
+            "word/styles2.xml": styles,
+        }
+    )
+    read = script_of_file("a.docx", moved)
+    assert read == script_of_file("a.docx", usual)
+    assert read.chapters == ("One", "3")
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "<w:ruby><w:rt><w:r><w:t>にほん</w:t></w:r></w:rt><w:rubyBase><w:r>"
+        "<w:t>日本</w:t></w:r></w:rubyBase></w:ruby>",
+        "<w:t>日本</w:t></w:r><w:r><w:rPr><w:vanish/></w:rPr><w:t>not</w:t></w:r><w:r>",
+    ],
+    ids=["ruby", "hidden"],
+)
+def test_what_word_does_not_show_in_the_line_is_not_spoken(run: str) -> None:
+    body = f"<w:p><w:r><w:t>私は</w:t></w:r><w:r>{run}</w:r><w:r><w:t>に行く。</w:t></w:r></w:p>"
+    assert said(script_of_file("a.docx", docx(body))) == [("", "", "私は日本に行く。")]
+
+
+def test_a_note_of_the_normal_type_is_a_note() -> None:
+    body = '<w:p><w:r><w:t>Text.</w:t><w:footnoteReference w:id="2"/></w:r></w:p>'
+    notes = (
+        f'<w:footnotes xmlns:w="{WORD}"><w:footnote w:type="separator" w:id="0"/><w:footnote '
+        f'w:type="normal" w:id="2">{paragraph("A note.")}</w:footnote></w:footnotes>'
+    )
+    read = imported("a.docx", BytesIO(docx(body, {"word/footnotes.xml": notes})))
+    assert [part.text for part in read.left_out] == ["A note."]
