@@ -201,8 +201,8 @@ def _calm_torch() -> None:
 def say(
     command: typer.Context,
     text: Annotated[
-        str, typer.Argument(help="The text; - reads standard input as it arrives.")
-    ] = "",
+        list[str] | None, typer.Argument(help="The text; - reads standard input as it arrives.")
+    ] = None,
     text_option: Annotated[str, typer.Option("--text", help="The same as TEXT.")] = "",
     voice: Annotated[str, typer.Option("--voice", "-v", help="A speaker or a saved voice.")] = "",
     instruct: Annotated[str, typer.Option(help="How to speak, in words.")] = "",
@@ -263,8 +263,10 @@ def say(
         )
         _refuse_lone(key, settings)
         if settings.server:
-            _refuse_local(model=model, device=device, dtype=dtype, weights=weights, profile=profile)
-        text = _text(text, text_option)
+            _refuse_local(
+                model=model, device=device, dtype=dtype, weights=weights, profile=profile, data=data
+            )
+        spoken = _text(" ".join(text or ()), text_option)
         given: dict[str, Any] = dict(
             voice=voice,
             instruct=instruct,
@@ -283,9 +285,9 @@ def say(
             play=play,
         )
         if settings.server:
-            say_there(_options(text, given), settings)
+            say_there(_options(spoken, given), settings)
         else:
-            say_here(text, given, settings, command.obj)
+            say_here(spoken, given, settings, command.obj)
 
 
 def _options(text: str, given: dict[str, Any]) -> SayOptions:
@@ -319,7 +321,13 @@ def say_here(
 
 
 def _say_here(options: SayOptions, settings: StudioSettings, booted: BootedProcess | None) -> Take:
-    from studio.cli.local_speech import LocalSynthesis, check, check_language, record
+    from studio.cli.local_speech import (
+        LocalSynthesis,
+        check,
+        check_language,
+        check_text,
+        record,
+    )
     from studio.cli.speech_output import check_loudspeaker, speak
     from studio.voices.voice_catalog import Choices
 
@@ -327,6 +335,7 @@ def _say_here(options: SayOptions, settings: StudioSettings, booted: BootedProce
     able = context.capabilities()
     check(options, Choices(able, context.library()))
     check_language(options.language, able.values())
+    check_text(options, able)
     recording = record(options.reference, console) if options.reference else None
     check_loudspeaker(options)
     with context.engine(booted) as engine:
@@ -348,6 +357,8 @@ def voices(model: Models = None, data: Data = None, server: Server = None, key: 
     with plainly():
         settings = read_settings(model=model, data=data, server=server, key=key)
         _refuse_lone(key, settings)
+        if settings.server:
+            _refuse_local(model=model, data=data)
         for line in _voices(settings):
             console.result(line)
 

@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
     from engine.open import (
         MINI,
         add_model,
+        check_choices,
         exchange,
         open_cluster,
         open_engine,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
     from engine.remote.remote_engine import RemoteEngine
     from engine.remote.replica import Parts, Replica
     from engine.remote.replicas import ReplicaLost, Replicas
+    from engine.requests.input_processor import check_readable
     from engine.requests.sequence import Sequence, TextPiece
     from engine.requests.text_moods import recorded_moods, said_text
     from engine.speech_engine import AdmissionHook, SpeechEngine
@@ -208,6 +210,8 @@ __all__ = [
     "add_model",
     "atomic_replace",
     "boot_ahead",
+    "check_choices",
+    "check_readable",
     "check_strength",
     "check_target",
     "checked",

@@ -71,7 +71,7 @@ class ApiSettings(ApiLimits):
     mcp: bool = Field(
         False,
         description="Offer tools at /mcp to programs that speak MCP: speak, list voices, design "
-        "and clone. With keys they need one. Needs requirements-mcp.txt.",
+        "and clone. With keys they need one. Needs the extra mcp, or requirements-mcp.txt.",
     )
     origins: Names = Field(
         (), description="Other sites whose pages may send requests (CORS); * is any."
@@ -246,7 +246,7 @@ class StudioSettings(StudioLimits):
         "",
         description="A port, or an address with one, for Home Assistant's Wyoming, like 10200. It "
         "has no keys: with keys set, 127.0.0.1 unless the address is written here too. Needs "
-        "requirements-wyoming.txt.",
+        "the extra wyoming, or requirements-wyoming.txt.",
     )
     page: bool = Field(True, description="Serve the page; false serves the API alone.")
     guests: bool = Field(
@@ -272,13 +272,15 @@ class StudioSettings(StudioLimits):
         "run have them to finish, less 5 (or half) to close.",
     )
     watermark: bool = Field(
-        False, description="Mark all audio inaudibly. Needs requirements-watermark.txt."
+        False,
+        description="Mark all audio inaudibly. Needs the extra watermark, or "
+        "requirements-watermark.txt.",
     )
     transcriber: str = Field(
         "",
         description="A faster-whisper model that fills in transcripts under Clone, on this "
         "machine: a folder, or a hub id like Systran/faster-whisper-base. Needs "
-        "requirements-transcribe.txt.",
+        "the extra transcribe, or requirements-transcribe.txt.",
     )
     debug: bool = Field(
         False,

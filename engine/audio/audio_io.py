@@ -102,6 +102,8 @@ def save_sound(path: str | os.PathLike[str], pcm: Pcm) -> Path:
 def check_target(path: str | os.PathLike[str]) -> Path:
     """A path that can be written to; checked before the work, not after it."""
     target = Path(path)
+    if target.is_dir():
+        raise InvalidSetting("{target} is a folder. Name a file in it.", target=target)
     if _ending(target) not in SOUND_FORMATS:
         there = ", ".join(f".{ending}" for ending in SOUND_FORMATS)
         raise InvalidSetting(
@@ -111,7 +113,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         )
     if not target.parent.is_dir():
         raise InvalidSetting("There is no folder {parent}. Make it first.", parent=target.parent)
-    if target.is_dir() or not os.access(target.parent, os.W_OK):
+    if not os.access(target.parent, os.W_OK):
         raise InvalidSetting("{target} cannot be written. Choose another place.", target=target)
     return target
 

@@ -23,7 +23,16 @@ from engine.text.languages import written_in
 from engine.text.mood_tags import MoodRun
 from engine.text.sentences import letters
 from engine.text.spoken_form import SpokenForm, as_sentence, foreign_alphabets, spoken_form
-from engine.types import Blend, Clone, Design, Mooded, Preset, SamplingParams, SpeechRequest
+from engine.types import (
+    Blend,
+    Capabilities,
+    Clone,
+    Design,
+    Mooded,
+    Preset,
+    SamplingParams,
+    SpeechRequest,
+)
 from engine.voices.instructions import understood
 from engine.voices.routing import route
 
@@ -107,7 +116,7 @@ class InputProcessor:
         ]
         speaks = any(letters(text) for text, _ in written)
         if not speaks and own.spells_out:
-            raise InvalidText("{name} can read none of this text.", name=own.talker)
+            raise _unreadable(own.talker, checkpoint.capabilities)
         if not speaks and len(written[0][0]) < len(request.text):
             raise InvalidText("There is nothing to speak beside the moods. Type some text.")
         runs = [each for each in written if letters(each[0])] or written
@@ -152,6 +161,28 @@ class InputProcessor:
         )
 
 
+def spells_out(request: SpeechRequest, able: Capabilities) -> bool:
+    """Whether the text is spoken in another form than it is written in."""
+    english = request.language.strip().lower() in ("auto", "english")
+    return request.spell_out and english and able.spoken_form
+
+
+def check_readable(request: SpeechRequest, name: str, able: Capabilities) -> None:
+    """Raises InvalidText where a checkpoint can read nothing of a text; it need not be loaded."""
+    if spells_out(request, able) and not letters(spoken_form(request.text)):
+        raise _unreadable(name, able)
+
+
+def _unreadable(name: str, able: Capabilities) -> InvalidText:
+    return InvalidText(
+        "{name} can read none of this text: it speaks {spoken}.", name=name, spoken=_languages(able)
+    )
+
+
+def _languages(able: Capabilities) -> str:
+    return ", ".join(each.capitalize() for each in able.languages)
+
+
 @dataclass(frozen=True)
 class _RoutedRequest:
     """A request with the checkpoint that speaks it, and the voice for that."""
@@ -164,23 +195,20 @@ class _RoutedRequest:
 
     @property
     def spells_out(self) -> bool:
-        """Whether the text is spoken in another form than it is written in."""
-        own = self.request
-        english = own.language.strip().lower() in ("auto", "english")
-        return own.spell_out and english and self.checkpoint.capabilities.spoken_form
+        return spells_out(self.request, self.checkpoint.capabilities)
 
     def languages(self) -> tuple[Message, ...]:
         """A notice for the listener where the model does not speak the text's language."""
-        spoken = self.checkpoint.capabilities.languages
+        able = self.checkpoint.capabilities
         written = written_in(self.request.text)
-        if written is None or not spoken or written in spoken:
+        if written is None or not able.languages or written in able.languages:
             return ()
         return (
             Message(
                 "{name} does not speak {written}: it reads this text by the rules of {spoken}.",
                 name=self.talker,
                 written=written.capitalize(),
-                spoken=", ".join(each.capitalize() for each in spoken),
+                spoken=_languages(able),
             ),
         )
 

@@ -14,6 +14,7 @@ from engine import (
     Library,
     Postprocess,
     SpeechEngine,
+    check_choices,
     open_engine,
     open_process,
     read_capabilities,
@@ -35,6 +36,7 @@ class AppContext:
     def engine(self, booted: BootedProcess | None = None) -> SpeechEngine:
         """An engine with the models loaded; in the process that waits for it, if there is one."""
         settings, models, finish = self.settings, self.models(), self.finish()
+        self.check_choices()
         self.tell.line(f"Loading {', '.join(models)} …")
         open_ = partial(open_process, booted=booted) if booted else open_engine
         engine = open_(
@@ -50,9 +52,15 @@ class AppContext:
         engine.postprocess = finish
         return engine
 
+    def check_choices(self) -> None:
+        """Raises InvalidSetting for a device, a profile and so on that nothing has."""
+        settings = self.settings
+        check_choices(settings.device, settings.dtype, settings.profile, settings.weights)
+
     def pack(self) -> None:
         """Write the cache that later starts on a CPU use, for each model."""
         settings, begun = self.settings, perf_counter()
+        self.check_choices()
         self.capabilities()  # refuses what is no model, before torch is imported
         folder = settings.cache or settings.data / "cache"
         for model in self.models():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from engine import (
     Capabilities,
     Library,
     Pcm,
+    Preset,
     Recording,
     SamplingParams,
     SpeechEngine,
@@ -18,6 +19,7 @@ from engine import (
     SpeechStream,
     UnknownLanguage,
     Voice,
+    check_readable,
     load_reference_audio,
 )
 from studio.cli.console import Reporter
@@ -46,6 +48,13 @@ def check_language(language: str, able: Iterable[Capabilities]) -> None:
             wanted=language[:80],
             there=", ".join(known),
         )
+
+
+def check_text(options: SayOptions, able: Mapping[str, Capabilities]) -> None:
+    """Raises InvalidText where the one model that is there can read nothing of it."""
+    if options.words is None and len(able) == 1:
+        [(name, own)] = able.items()
+        check_readable(_request(options, Preset("")), name, own)
 
 
 def record(path: Path, tell: Reporter) -> Recording:

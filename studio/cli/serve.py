@@ -50,23 +50,33 @@ def _is_open_to_all(settings: StudioSettings) -> bool:
 
 def serve_studio(context: AppContext, booted: BootedProcess | None = None) -> None:
     """Serve until Ctrl-C. `booted`: a process that waits for the engine."""
-    from studio.imports.import_process import close_imports
-    from studio.retention import Retention
-    from studio.server import serving
-    from studio.server.process.data_lock import data_lock
-
     settings = context.settings
     if settings.page:
         check_page()
     if settings.api.mcp:
         check_tools()
-    _import_beside(settings.page)
+    context.check_choices()
+    from studio.server import serving
+    from studio.server.process.data_lock import data_lock
+
     with (
         serving.listen(settings.host, settings.port) as address,
         wyoming_socket(settings) as wyoming,
         data_lock(settings.data),
-        context.engine(booted) as engine,
     ):
+        _import_beside(settings.page)  # once nothing is left that can be refused at once
+        _serve_here(context, booted, address, wyoming)
+
+
+def _serve_here(
+    context: AppContext, booted: BootedProcess | None, address: socket, wyoming: socket | None
+) -> None:
+    from studio.imports.import_process import close_imports
+    from studio.retention import Retention
+    from studio.server import serving
+
+    settings = context.settings
+    with context.engine(booted) as engine:
         studio = stores_of(context, engine)
         application = build_application(context, engine, studio if settings.page else None)
         Retention(settings, context.library(), studio.takes, studio.scripts).start()
@@ -127,7 +137,8 @@ def check_tools() -> None:
     """Raises InvalidSetting where the library of MCP is not installed."""
     if importlib.util.find_spec("mcp") is None:
         raise InvalidSetting(
-            "MCP needs a package more: pip install -r requirements-mcp.txt, and start again."
+            "MCP needs one more package: pip install 'timbre-studio[mcp]' "
+            "(in a checkout: -r requirements-mcp.txt), and start again."
         )
 
 

@@ -14,7 +14,8 @@ from studio.cluster.ray_environment import ray_environment
 
 MISSING = (
     "Replicas are served by Ray, which is not installed: "
-    "pip install -r requirements-ray.txt. Without --replicas it is not needed."
+    "pip install 'timbre-studio[cluster]' (in a checkout: -r requirements-ray.txt). "
+    "Without --replicas it is not needed."
 )
 
 

@@ -39,7 +39,8 @@ def listen(host: str, port: int) -> socket.socket:
         return address
     except OSError as error:
         in_use = error.errno == errno.EADDRINUSE
-        reason = "is taken by another program" if in_use else f"cannot be used: {error.strerror}"
+        why = str(error.strerror).partition(" (while ")[0]  # Python names the address once more
+        reason = "is taken by another program" if in_use else f"cannot be used: {why}"
         raise InvalidSetting(
             "{host}:{port} {reason}. Choose another --port or --host.",
             host=host,

@@ -41,7 +41,8 @@ log = logging.getLogger(__name__)
 LINE: Final = 16 << 10  # bytes of an event's first line
 FORMAT: Final = {"rate": SAMPLE_RATE, "width": 2, "channels": 1}
 MISSING: Final = (
-    "Wyoming needs one package more. Run pip install -r requirements-wyoming.txt, and start again."
+    "Wyoming needs one more package. Run pip install 'timbre-studio[wyoming]' "
+    "(in a checkout: -r requirements-wyoming.txt), and start again."
 )
 NO_GUESTS: Final = "Wyoming cannot tell visitors apart. Serve guests without --wyoming."
 

@@ -18,8 +18,8 @@ import soxr
 from engine import SAMPLE_RATE, InvalidSetting, Waveform
 
 MISSING: Final = (
-    "Transcripts need one package more. Run pip install -r requirements-transcribe.txt, "
-    "and start again."
+    "Transcripts need one more package. Run pip install 'timbre-studio[transcribe]' "
+    "(in a checkout: -r requirements-transcribe.txt), and start again."
 )
 RATE: Final = 16_000  # Hz, what whisper is trained on
 THREADS: Final = 2

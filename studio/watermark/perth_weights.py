@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from engine import InvalidSetting
 
 MISSING = (
-    "The watermark needs one package more. Run pip install -r requirements-watermark.txt, "
-    "and start again."
+    "The watermark needs one more package. Run pip install 'timbre-studio[watermark]' "
+    "(in a checkout: -r requirements-watermark.txt), and start again."
 )
 NETWORKS = 4  # the encoder and three detectors
 DEPTH = 7  # layers; all but the first and the last have seven taps

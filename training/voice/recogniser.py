@@ -20,7 +20,8 @@ def open_recogniser(model: str) -> Recognise:
     """`model`: a folder or a hub id. Raises InvalidSetting."""
     if importlib.util.find_spec("faster_whisper") is None:
         raise InvalidSetting(
-            "A recogniser needs one package more: pip install -r requirements-transcribe.txt"
+            "A recogniser needs one more package: pip install 'timbre-studio[transcribe]' "
+            "(in a checkout: -r requirements-transcribe.txt)"
         )
     kind: Any = importlib.import_module("faster_whisper").WhisperModel
     network = kind(model, device="cpu", compute_type="int8", cpu_threads=THREADS)

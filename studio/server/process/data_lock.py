@@ -34,12 +34,14 @@ log = logging.getLogger("timbre")
 def data_lock(folder: Path, shared: bool = False) -> Iterator[None]:
     """Hold the folder, alone or with others that share it.
 
-    Raises InvalidSetting, which says who has it.
+    Raises InvalidSetting, which says who has it, or why it cannot be there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / NAME).open("a+b", buffering=0)
     except OSError as error:  # then nobody can write there
+        if not folder.is_dir():
+            raise _impossible(folder, error) from error
         log.warning("%s is not locked: %s.", folder, error.strerror)
         yield
         return
@@ -84,6 +86,14 @@ def _holder(file: BinaryIO) -> dict[str, str]:
         found = None
     fields = found if isinstance(found, dict) else {}
     return {key: str(fields.get(key, "?"))[:100] for key in ("pid", "host", "since")}
+
+
+def _impossible(folder: Path, error: OSError) -> InvalidSetting:
+    return InvalidSetting(
+        "The folder {folder} cannot be made ({reason}). Choose another one with --data.",
+        folder=folder,
+        reason=error.strerror,
+    )
 
 
 def _taken(folder: Path, holder: dict[str, str]) -> InvalidSetting:

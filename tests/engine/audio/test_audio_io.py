@@ -72,6 +72,11 @@ def test_a_place_that_cannot_be_written_is_refused_first(tmp_path: Path, name: s
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="is a folder"):
+        check_target(tmp_path)
+
+
 def test_the_refusal_lists_the_formats(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match=r"\.wav, \.mp3, \.ogg, \.flac, \.aiff\."):
         check_target(tmp_path / "take.aac")

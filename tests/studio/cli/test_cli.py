@@ -232,6 +232,9 @@ def test_without_a_file_it_is_played_and_with_play_both(
         (["--play", "--out", "a.wav"], "--out"),
         (["--server", "http://localhost:1", "--out", "a.wav"], "--model cannot go with --server"),
         (["--server", "http://localhost:1", "--device", "cpu"], "--model and --device cannot"),
+        (["--server", "http://localhost:1", "--data", "x"], "--model and --data cannot"),
+        (["--profile", "fast", "--out", "a.wav"], "no profile 'fast'"),
+        (["--weights", "3bit", "--out", "a.wav"], "No weights are called"),
         (["--consent", "--out", "a.wav"], "--consent is for a --reference"),
         (["--spherical", "--out", "a.wav"], "Add --blend"),
         (["--key", "sesame", "--out", "a.wav"], "--key is for a server"),
@@ -268,6 +271,42 @@ def test_an_output_that_takes_nothing_is_one_line_or_none(command: list[str], re
     os.close(write)
     assert done.stderr == b""
     assert done.returncode == 0 or command[-1] in ("-h", "--help")  # Click's own code: 1
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "loads"),
+    [
+        ("今天天气很好。", [], False),
+        ("🙂", ["--language", "English"], False),
+        ("今天天气很好。", ["--as-written"], True),
+        ("今天 is today.", [], True),
+    ],
+)
+def test_text_that_a_model_cannot_read_is_refused_before_it_is_loaded(
+    opened: list[Sequence[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    text: str,
+    options: list[str],
+    loads: bool,
+) -> None:
+    able = fake_capabilities("mini", spoken_form=True, languages=("english",))
+    monkeypatch.setattr(app_context, "read_capabilities", lambda models: {"mini": able})
+    result = run("say", text, "--out", tmp_path / "take.wav", *options)
+    assert bool(opened) is loads
+    if not loads:
+        refused(result, "mini can read none of this text: it speaks English")
+
+
+def test_words_need_no_quotes(opened: list[Sequence[str]], tmp_path: Path) -> None:
+    out = [tmp_path / "one.wav", tmp_path / "many.wav"]
+    for words, file in zip(([TEXT], TEXT.split()), out, strict=True):
+        assert run("say", *words, "--seed", "5", "--out", file).exit_code == 0
+    assert out[0].read_bytes() == out[1].read_bytes()
+
+
+def test_voices_of_a_server_are_of_its_models() -> None:
+    refused(run("voices", "--server", "http://localhost:1"), "--model cannot go with --server")
 
 
 def test_voices_and_info_load_nothing(opened: list[Sequence[str]], tmp_path: Path) -> None:

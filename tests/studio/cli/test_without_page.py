@@ -59,3 +59,17 @@ def test_the_page_says_what_it_needs(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "timbre-studio[page]" in done.stderr
+
+
+def test_what_cannot_be_is_told_before_the_server_is_imported(tmp_path: Path) -> None:
+    """Its libraries take seconds."""
+    wrong = SERVE.replace("app.main()", "sys.argv += ['--profile', 'fast']\n{}")
+    wrong = wrong.format(
+        "try:\n    app.main()\nfinally:\n    assert 'fastapi' not in sys.modules, 'imported'"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys{wrong}", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: There is no profile 'fast'")

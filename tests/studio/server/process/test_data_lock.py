@@ -66,10 +66,22 @@ def test_through_a_link_it_is_the_same_folder(tmp_path: Path) -> None:
         pytest.fail("two servers")
 
 
-def test_a_folder_that_cannot_be_written_is_served(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    with data_lock(tmp_path / "file"):
+def test_a_folder_that_cannot_be_written_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with data_lock(tmp_path):
         pass
+
+
+@pytest.mark.parametrize("name", ["file", "file/below"])
+def test_a_folder_that_cannot_be_there_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(InvalidSetting, match="--data"), data_lock(tmp_path / name):
+        pytest.fail("it cannot be served")
 
 
 def test_the_processes_of_a_cluster_share_the_folder(tmp_path: Path) -> None:
