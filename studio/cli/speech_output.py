@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -67,9 +66,6 @@ def speak(options: SayOptions, opening: AbstractContextManager[Speech], tell: Re
         except KeyboardInterrupt:
             if not take.seconds:
                 raise
-        except BrokenPipeError:  # the reading program has closed the pipe
-            take.ending = "cancelled"
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  Python flushes it at exit
     if take.ending in _ENDINGS:
         tell.line(_ENDINGS[take.ending])
     return take

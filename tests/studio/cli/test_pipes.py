@@ -12,6 +12,7 @@ import soundfile
 
 from studio.layout import ROOT
 
+NEWS = ("Loading", "This machine makes", "Compiling")
 APP = [sys.executable, str(ROOT / "app.py")]
 
 
@@ -49,9 +50,8 @@ def test_a_reader_that_leaves_ends_the_speech() -> None:
         assert ran.stdout.read(4) == b"RIFF"
         ran.stdout.close()
         told = ran.stderr.read().decode()
-    assert "Traceback" not in told
-    assert "Stopped" in told
-    assert ran.returncode == 130
+    assert [line for line in told.splitlines() if not line.startswith(NEWS)] == []
+    assert ran.returncode == 0, "as of `voices | head -1`"
 
 
 def test_a_device_that_is_absent_is_named() -> None:
