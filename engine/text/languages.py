@@ -7,6 +7,7 @@ wrong: names, titles and quoted words are in many texts. Knows no models.
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
 
 LEAST_WORDS = 4  # of a language, below which nothing is said
 LEAST_SHARE = 0.2  # of a text's words
@@ -27,6 +28,28 @@ _WORDS = {
     "são está também você ele ela por quando isso",
     "dutch": "het een en de dat niet zijn voor met aan ook maar bij nog wordt naar heeft wij "
     "ik je ze er te uit deze dit zij werd door om als",
+    "polish": "się nie jest na że jak ale od dla czy są już tylko był była było przez może więc "
+    "tego tym tej jestem bardzo gdy kiedy który która które co mnie ze po dzień dzisiaj",
+    "czech": "se že není jsem jsou na je ale jako který která které pro při také když už jen být "
+    "byl byla bylo nebo až co mě dnes velmi tak od jak si jsme tady",
+    "swedish": "och att det som är av på med inte har jag om ett var sig från så kan när nu mycket "
+    "också vi ska till eller bara efter hon mig dig hur du",
+    "danish": "og det som er af på med ikke har jeg om et var sig fra så kan når nu meget også vi "
+    "skal til eller kun efter hun mig dig hvordan du blev være nogle hvad",
+    "norwegian": "og det som er av på med ikke har jeg om et var seg fra så kan når nå mye også vi "
+    "skal til eller bare etter hun meg deg hvordan du ble være noen hva",
+    "vietnamese": "và là của không có được cho một những các người này với đã để ở tôi chúng bạn "
+    "đó nhưng cũng như thì rất hôm nay trong khi nào",
+    "turkish": "ve bir bu için çok daha olarak gibi kadar değil sonra ile biz ben mı ama şey bugün "
+    "olan oldu",
+    "indonesian": "yang dan di ini itu dengan untuk tidak dari dalam akan pada adalah saya kami "
+    "kita anda mereka juga ke bisa ada sudah atau karena seperti hari oleh sangat",
+    "romanian": "și în este nu că sunt din pentru cu ce dar fi să fost pe care foarte sau acest "
+    "această astăzi noi",
+    "hungarian": "és az egy nem hogy ez csak már még mint volt azt én ő nagyon itt ott vagy kell "
+    "lesz vannak minden",
+    "finnish": "ja ei se että hän oli ovat mutta kun niin mitä minä sinä joka myös kuin sen olen "
+    "olet tämä tänään vain jos nyt voi kanssa sitten",
 }
 _ENGLISH = (
     "the and is are was were of to in that it for with as this be have has not on at by from but "
@@ -38,7 +61,7 @@ ENGLISH = frozenset(_ENGLISH.split())
 
 def written_in(text: str) -> str | None:
     """A language that is not English, if the text is plainly written in it."""
-    words = [word.lower() for word in _WORD.findall(text[:_LONGEST])]
+    words = _WORD.findall(normalize("NFC", text[:_LONGEST]).lower())
     counts = {language: sum(word in known for word in words) for language, known in WORDS.items()}
     best, second = sorted(counts, key=lambda language: counts[language], reverse=True)[:2]
     english = sum(word in ENGLISH for word in words)
