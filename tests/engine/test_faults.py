@@ -21,15 +21,9 @@ from engine import (
 from engine.plan import StepPlan
 from engine.testing import Costs
 from engine.types import End
-from tests.support.simulation import FAST, Listener, Simulation, text
+from tests.support.simulation import FAST, Listener, Simulation, ask, text
 
 STEP = Costs(step=0.01)
-
-
-def ask(simulation: Simulation, words: str = "hello there", **more: object) -> Listener:
-    listener = simulation.ask(SpeechRequest(words, Preset("ryan"), **more))
-    assert listener is not None
-    return listener
 
 
 def burn(simulation: Simulation, times: int = 1) -> None:

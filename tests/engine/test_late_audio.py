@@ -11,13 +11,7 @@ from engine.plan import StepPlan
 from engine.testing import Costs
 from engine.testing.fake_worker import FakeStep
 from engine.types import Pcm
-from tests.support.simulation import Listener, Simulation, poisson
-
-
-def ask(simulation: Simulation, words: str, **more: object) -> Listener:
-    listener = simulation.ask(SpeechRequest(words, Preset("ryan"), **more))
-    assert listener is not None
-    return listener
+from tests.support.simulation import Simulation, ask, poisson
 
 
 def sounds(lag: int, later: float) -> tuple[list[bytes], float]:

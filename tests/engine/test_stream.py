@@ -154,18 +154,6 @@ def test_an_unread_stream_costs_nobody_anything():
         assert silent.collect().size == 60 * FRAME_SAMPLES  # it is all there, late as it is
 
 
-def test_waiting_streams_know_their_place():
-    with engine(SLOW, max_num_seqs=1) as fake:
-        streams = [fake.submit(request("x" * 100)) for _ in range(3)]
-        wait_until(lambda: [each.position for each in streams] == [None, 0, 1])
-        assert streams[0].estimate is None
-        assert 0 < streams[1].estimate < streams[2].estimate
-        for each in streams:
-            each.cancel()
-        wait_until(lambda: all(each.end for each in streams))
-        assert [each.position for each in streams] == [None] * 3
-
-
 def test_a_mailbox_takes_one_end_and_nothing_after():
     box, end = OutputQueue(), End("finished", 0, 1)
     woken = []

@@ -7,12 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from engine import Library
+from engine.testing import FakeEngine
 from studio.context import Studio
 from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
 from tests.support.browser import browser, open_page, open_pages, visitors
 from tests.support.tab_makers import make_studio
 
 __all__ = ["browser", "open_page", "open_pages", "visitors"]
+
+
+@pytest.fixture
+def engine() -> Iterator[FakeEngine]:
+    with FakeEngine() as engine:
+        yield engine
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path / "voices")
 
 
 @pytest.fixture

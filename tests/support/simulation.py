@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine import Busy, Chunk, EngineSettings, Preset, SpeechRequest
 from engine.stream import SpeechStream
@@ -101,6 +102,13 @@ class Simulation:
     def finish(self) -> None:
         while self.turn():
             pass
+
+
+def ask(simulation: Simulation, words: str = "hello there", **more: Any) -> Listener:
+    """A listener of a preset's speech, whom the engine does not refuse."""
+    listener = simulation.ask(SpeechRequest(words, Preset("ryan"), **more))
+    assert listener is not None
+    return listener
 
 
 def text(length: int, source: random.Random) -> str:

@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Attempt
 from engine.testing import Costs
-from tests.support.simulation import SLOW, Listener, Simulation, poisson
+from tests.support.simulation import SLOW, Listener, Simulation, ask, poisson
 
 SETTINGS = EngineSettings()
-
-
-def ask(simulation: Simulation, words: str = "hello there", **more: object) -> Listener:
-    listener = simulation.ask(SpeechRequest(words, Preset("ryan"), **more))
-    assert listener is not None
-    return listener
 
 
 def run_of(listener: Listener) -> Attempt:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -14,17 +13,6 @@ from engine import Engine, EngineSettings, Library
 from engine.testing import Costs, FakeEngine
 from studio.api import create_api
 from tests.support.serving import serving
-
-
-@pytest.fixture
-def engine() -> Iterator[Engine]:
-    with FakeEngine() as engine:
-        yield engine
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> Library:
-    return Library(tmp_path / "voices")
 
 
 @pytest.fixture

@@ -92,17 +92,6 @@ def talk(
         asyncio.run(main())
 
 
-@pytest.fixture
-def engine() -> Any:
-    with FakeEngine() as engine:
-        yield engine
-
-
-@pytest.fixture
-def library(tmp_path: Any) -> Library:
-    return Library(tmp_path / "voices")
-
-
 def test_it_says_who_speaks(engine: Engine, library: Library) -> None:
     library.save("Ada", Clone(np.ones(16, np.float32)), consent=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,6 @@ from engine.testing import FakeEngine
 from studio.takes.voice_samples import MOST_WAITING, TEXT, VoiceSamples
 
 visitor = contextvars.ContextVar("visitor", default="nobody")
-
-
-@pytest.fixture
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as engine:
-        yield engine
 
 
 def named(name: str) -> Voice:

@@ -41,12 +41,6 @@ def turned(pcm: Pcm) -> Pcm:
     return ~pcm
 
 
-@pytest.fixture
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as engine:
-        yield engine
-
-
 def plain(engine: FakeEngine) -> Pcm:
     engine.postprocess = None
     pcm = engine.submit(ASKED).collect()

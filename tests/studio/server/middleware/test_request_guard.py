@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -21,17 +19,6 @@ from tests.support.serving import serving
 
 BODY = {"input": "Hello there.", "response_format": "pcm"}
 SOCKET = "/v1/audio/speech/stream"
-
-
-@pytest.fixture
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as engine:
-        yield engine
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> Library:
-    return Library(tmp_path)
 
 
 def client(engine: FakeEngine, library: Library, **settings: object) -> TestClient:
