@@ -24,6 +24,10 @@ _NOTE = re.compile(r"\s{0,3}\[\^[^\[\]\s]{1,100}\]:\s*(.*)")
 _TARGET = re.compile(
     r"\s{0,3}\[[^\[\]\n]{1,200}\]:\s+<?(?:[a-z]{2,9}:|[\w.-]{0,200}[/#])\S*(?:\s.*)?"
 )
+_ENTRY = re.compile(
+    r"\s{0,12}(?:[-*+]|\d{1,3}[.)])\s+\[[^\n]{1,500}\]\(#[^()\n]{0,500}\)[^\n]{0,99}"
+)
+_SEVERAL = 3  # links in a row into the text itself, which are a table of contents
 _INLINE = (
     (re.compile(r"\[\^[^\[\]\s]{1,100}\]"), ""),  # numbers of notes
     (re.compile(r"!?\[([^\[\]\n]{0,500})\]\((?:[^()\n]|\([^()\n]{0,500}\)){0,2000}\)"), r"\1"),
@@ -45,7 +49,14 @@ def _parts(text: str) -> Iterator[str | Passage]:
     """Texts, and between them headings, and notes, which are left out."""
     block: list[str] = []
     note: list[str] = []
+    entries: list[str] = []
     for line in _blocks(_without_front_matter(_without_comments(text)).splitlines()):
+        if _ENTRY.fullmatch(line):
+            entries.append(line)
+            continue
+        if entries and line.strip():
+            yield from _listed(entries, block)
+            block, entries = [], []
         noted = _NOTE.fullmatch(line)
         if note and not noted and (line[:1].isspace() or (line.strip() and note[-1])):
             note.append(line.strip())
@@ -67,7 +78,17 @@ def _parts(text: str) -> Iterator[str | Passage]:
             block.append(_spoken(line))
     if note:
         yield _left_out(note)
-    yield "\n".join(block)
+    yield from _listed(entries, block)
+
+
+def _listed(entries: list[str], block: list[str]) -> Iterator[str | Passage]:
+    """A block, and entries of a table of contents behind it if they are several."""
+    spoken = [_spoken(line) for line in entries]
+    if len(entries) < _SEVERAL:
+        yield "\n".join(block + spoken)
+    else:
+        yield "\n".join(block)
+        yield Passage("\n".join(line.strip() for line in spoken), left_out="contents")
 
 
 def _left_out(note: list[str]) -> Passage:
@@ -121,7 +142,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
 def _spoken(line: str) -> str:
     if _RULE.fullmatch(line) or ({"|", "-"} <= set(line) and _TABLE_RULE.fullmatch(line)):
         return ""
-    marks, text = _marked(line)
+    marks, text = _marked(line.removesuffix("\\"))  # which breaks the line
     if text.strip().startswith("|") and text.strip().endswith("|"):
         text = ", ".join(cell.strip() for cell in text.strip().strip("|").split("|"))
     listed = marks and not marks.strip().startswith(">")

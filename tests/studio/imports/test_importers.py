@@ -244,6 +244,19 @@ def test_markdown_that_was_escaped_is_read_without_its_marks() -> None:
     assert said(script_of_file("a.md", text)) == expected
 
 
+def test_a_table_of_contents_in_markdown_makes_no_chapters() -> None:
+    text = (
+        "- [Chapter One](#one){#toc-one}\n  - [A *part*](#part)\n- [Chapter Two](#two)\n\n"
+        "# Chapter One\n\nAnd see:\\\n- [below](#two)\n\n# Chapter Two\n\nThe end.\n"
+    )
+    read = imported("a.md", io.BytesIO(text.encode()))
+    assert read.script.chapters == ("Chapter One", "Chapter Two")
+    spoken = ["Chapter One", "And see:", "below", "Chapter Two", "The end."]
+    assert [text for _, text in said(read.script)] == spoken
+    [contents] = read.left_out
+    assert (contents.kind, contents.text.partition("{")[0]) == ("contents", "Chapter One")
+
+
 def test_tables_of_excel_name_their_delimiter_and_those_of_old_macs_end_rows_their_way() -> None:
     expected = [("Anna", "Well; I, for one; stay."), ("Ben", "Yes.")]
     excel = b'\xef\xbb\xbfsep=;\r\nspeaker;text\r\nAnna;"Well; I, for one; stay."\r\nBen;Yes.\r\n'
