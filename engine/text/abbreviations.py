@@ -33,7 +33,7 @@ _BEFORE_NUMBERS = {
     "sec": "section", "art": "article", "eq": "equation", "ext": "extension", "apt": "apartment",
     "ed": "edition", "tel": "telephone", "ver": "version", "op": "opus", "para": "paragraph",
     "ref": "reference", "pop": "population", "temp": "temperature", "mk": "mark", "max": "maximum",
-    "min": "minimum", "hwy": "highway", "rte": "route",
+    "min": "minimum", "hwy": "highway", "rte": "route", "rm": "room", "ste": "suite",
 }  # fmt: skip
 _PHRASES = {
     "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
@@ -49,7 +49,7 @@ _PHRASES = {
     "appointment",
     "nr.": "near", "esp.": "especially", "ea.": "each", "doz.": "dozen", "concs.": "concessions",
     "assn.": "association", "univ.": "university", "intl.": "international",
-    "mgr.": "manager",
+    "mgr.": "manager", "feat.": "featuring", "stn.": "station", "bldg.": "building",
     "asst.": "assistant", "attn.": "attention", "encl.": "enclosed", "ibid.": "in the same place",
 }  # fmt: skip
 SHORTENED = sorted(  # words that a full stop shortens

@@ -42,8 +42,8 @@ def _say_accented(match: re.Match[str]) -> str:
     plain = _without(small)
     if plain in _SAID or plain.removesuffix("s") in _SAID:
         return _as(word, plain)
-    spoken = re.sub(r"(?<=[b-df-hj-np-tv-xz])ée?(?=s?$)", "ay", small)
-    return _as(word, spoken.replace("ñ", "ny"))
+    spoken = re.sub(r"(?<=[b-df-hj-np-tv-xz])ée?(?=s?$)", "ay", small).replace("ñ", "ny")
+    return word if spoken == small else _as(word, spoken)
 
 
 def _without(word: str) -> str:

@@ -168,7 +168,7 @@ def _say_address(address: str) -> str:
         if part.isalpha():
             ending = place > 0 and parts[place - 1] == "."
             spoken.append(_name(part, ending))
-        elif part.isdigit():
+        elif part.isdecimal():
             spoken.append(number(part) if len(part) < 4 else spelled(part))
         else:
             spoken.append(_MARKS.get(part, ""))
@@ -243,7 +243,7 @@ def _say_mixed(token: str) -> str:
         return token
     spoken = []
     for part in re.findall(r"[A-Za-z]+|[0-9]+", token):
-        if part.isdigit():
+        if part.isdecimal():
             spoken.append(_code_digits(part))
         elif part.isupper() and len(part) > 1:
             spoken.append(say_capitals(part).lower() if part in WORDS else _caps(part))

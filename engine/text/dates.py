@@ -36,7 +36,7 @@ _MONTH_YEAR = re.compile(rf"\b({_MONTH}),?\s({_YEAR}){_NO_MORE}")
 _SHORT_MONTH = re.compile(r"\b(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.(?=\s[0-9a-z]|,)")
 _WEEKDAYS = re.compile(rf"\b({_DAY})\s?[-–]\s?({_DAY})\b")
 _WEEKDAY = re.compile(
-    rf"\b({_DAY})(?:\.,?|,)?(?=\s[0-9]|\s(?:{_MONTH})\b)|\b((?:{_DAY}))\.(?=\s[a-z]|[,;)])|\b(Mon|Tues|Wed|Thurs?|Fri)\.(?=\s|$)"
+    rf"\b({_DAY})(?:\.,?|,)?(?=\s[0-9]|\s(?:{_MONTH})\b)|\b((?:{_DAY}))\.(?=\s[a-z&]|[,;)])|\b(Mon|Tues|Wed|Thurs?|Fri)\.(?=\s|$)"
 )
 _DECADE = re.compile(
     r"(?<![\w.,])([12][0-9]{2}0)['’]?s(?:\s?[-–]\s?['’]?((?:[12][0-9])?[0-9]0)s)?(?!\w)"

@@ -60,7 +60,9 @@ def decade(digits: str) -> str:
 def spelled(digits: str, zero: str = "zero") -> str:
     """Digit by digit."""
     return " ".join(
-        zero if digit == "0" else _below_thousand(int(digit)) for digit in digits if digit.isdigit()
+        zero if digit == "0" else _below_thousand(int(digit))
+        for digit in digits
+        if digit.isdecimal()
     )
 
 

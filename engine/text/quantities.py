@@ -210,8 +210,8 @@ def amounts(text: str, before: str) -> str:
     text = _PER_HUNDRED.sub(" per ", text)
     text = _PRODUCT.sub(" times ", _DIVIDED.sub(" divided by ", text))
     text = _MIXED.sub(_say_mixed, text)
+    text = _SEASON.sub(_say_season, text)
     text = _FRACTION.sub(_say_fraction, text)
-    text = _SEASON.sub(lambda m: f"{year(m[1])} {_two(m[2])}", text)
     text = _BARE_UNIT.sub(_say_bare_unit, text)
     text = _STONE.sub(lambda m: f"{cardinal(m[1])} stone", text)
     text = _FEET_INCHES.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])}", text)
@@ -332,7 +332,7 @@ def _no_measure(match: re.Match[str]) -> bool:
     if unit == "s" and not match["per"]:  # the 80s
         short = _MINUTES.search(match.string[: match.start()])
         return (bool(space) and "." not in amount and not short) or (
-            amount.isdigit() and len(amount) == 4
+            amount.isdecimal() and len(amount) == 4
         )
     if unit in ("m", "h", "K", "A", "B", "N", "J", "l", "g") and space and len(unit) == 1:
         after = match.string[match.end() :]
@@ -366,12 +366,8 @@ def _say_inches(match: re.Match[str], before: str) -> str:
 
 
 def _say_power(match: re.Match[str]) -> str:
-    power = match[1] or {"²": "2", "³": "3"}[match[2]]
-    named = {"2": " squared", "3": " cubed"}.get(power)
-    return (
-        named
-        or f" to the power of {'minus ' if power[0] == '-' else ''}{cardinal(power.lstrip('-'))}"
-    )
+    power = (match[1] or {"²": "2", "³": "3"}[match[2]]).replace("-", "minus ")
+    return {"2": " squared", "3": " cubed"}.get(power, f" to the power of {power}")
 
 
 def _say_lone(match: re.Match[str]) -> str:
@@ -418,6 +414,11 @@ def _say_fraction(match: re.Match[str]) -> str:
     return f"{number(top)} out of {number(bottom)}"
 
 
+def _say_season(match: re.Match[str]) -> str:
+    follows = int(match[2]) == (int(match[1]) + 1) % 100
+    return f"{year(match[1])} {_two(match[2])}" if follows else match[0]
+
+
 def _say_scientific(match: re.Match[str]) -> str:
     amount, sign, power = match.groups()
     minus = "minus " if sign in ("-", "−") else ""
@@ -448,7 +449,7 @@ def _say_range(match: re.Match[str]) -> str:
     spaced = match[0] != match[0].replace(" ", "")
     if low == high and low in ("20", "50"):
         return f"{cardinal(low)} {cardinal(high)}"
-    if low.isdigit() and high.isdigit():
+    if low.isdecimal() and high.isdigit():
         if len(low) == len(high) == 4 and "1100" <= low <= "2099" and "1100" <= high <= "2099":
             return f"{year(low)} to {year(high)}"
         if len(low) == 4 and len(high) == 2 and "1100" <= low <= "2099" and low[2:] < high:
@@ -471,7 +472,7 @@ def _say_plain(match: re.Match[str], before: str) -> str:
 
 
 def _plain(written: str, left: str, right: str) -> str:
-    if not written.isdigit():
+    if not written.isdecimal():
         return number(written)
     if written == "007":
         return "double oh seven"

@@ -10,6 +10,8 @@ import html
 import re
 from collections.abc import Callable
 
+from engine.text.dates import DAYS, MONTHS
+
 _TIMES = {"wk": "week", "mo": "month", "yr": "year", "hr": "hour"}
 _WINDS = {
     "N": "north", "S": "south", "E": "east", "W": "west", "NE": "north-east", "NW": "north-west",
@@ -18,7 +20,49 @@ _WINDS = {
 _WIND = "|".join(sorted(_WINDS, key=len, reverse=True))
 _HOUR = r"(?:1[0-2]|[1-9])"
 _AGES = "year|day|week|month|hour|minute|page|mile|man|point|foot|inch"
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_SMALL = "⁰¹²³⁴-⁹"
+_OPERATORS = {
+    ">=": "≥", "<=": "≤", "!=": "≠", "==": "=", "===": "=", "&&": " and ", "||": " or ",
+    "->": "→", "=>": "→",
+}  # fmt: skip
+_SEVERAL = {
+    "100": "hundreds", "1000": "thousands", "10000": "tens of thousands",
+    "100000": "hundreds of thousands",
+}  # fmt: skip
+_MONTH = "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
+_ANY_MONTH = f"(?:{'|'.join(MONTHS)}|(?:{_MONTH})\\b\\.?)"
+_DAY = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
+_REGIONS = (
+    "London|England|Wales|Ireland|Yorkshire|Sussex|Devon|Korea|Carolina|Dakota|Virginia|America|"
+    r"Africa|[A-Z][a-z]{2,20}\s(?:St|Ave|Rd|Blvd|Dr|Street|Avenue|Road)\b"
+)
+_AFTER_TIMES = "we|he|she|they|it|I|the|on|in|sharp|today|tomorrow|tonight"
 _COUNTED = "km|miles|people|users|years|tons|tonnes|views|subscribers"
+
+
+def _full(short: str, names: tuple[str, ...]) -> str:
+    return next(name for name in names if name.startswith(short[:3]))
+
+
+def _say_inches(match: re.Match[str]) -> str:
+    """ "3/4" bolt"; a mark that closes a quotation is none of inches."""
+    if match[2] == '"' and match.string[: match.start()].count('"') % 2:
+        return match[0]
+    ends = re.match(r"\s?(?:[.,;:)]|$)", match.string[match.end() :])
+    return f"{match[1]} inch{'es' if ends else ''}"
+
+
+def _say_power(match: re.Match[str]) -> str:
+    power = match[1].translate(_RAISED).replace("-", "minus ")
+    return {"2": " squared", "3": " cubed"}.get(power, f" to the power of {power}")
+
+
+def _say_angle(match: re.Match[str]) -> str:
+    degrees, minutes, seconds, wind = match.groups()
+    parts = [f"{degrees} degrees", f"{minutes} minutes", f"{seconds} seconds" if seconds else ""]
+    return " ".join(part for part in (*parts, _WINDS.get(wind or "", "")) if part)
+
 
 _Say = Callable[[re.Match[str]], str]
 _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
@@ -64,8 +108,104 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         lambda m: f"{m[1]}ulation {m[2]} million",
     ),
     (re.compile(r"\bD\.?\s?Phil\b\.?"), lambda m: "dee fill"),
+    (
+        re.compile(r"(?<![=<>!&|-])(?:===?|[<>!]=|&&|\|\||[-=]>)(?![=<>&|-])"),
+        lambda m: _OPERATORS[m[0]],
+    ),
+    (re.compile(r"~~|([=*_#])\1{2,}"), lambda m: ""),  # struck out; a line
+    (  # notes
+        re.compile(rf"(?:(?<=[a-z]{{4}})|(?<=[.,;:!?”\"]))[{_SMALL}]{{1,3}}(?!\w)"),
+        lambda m: "",
+    ),
+    (  # ions
+        re.compile(rf"(?<=[A-Za-z])([{_SMALL}]?)([⁺⁻])(?![{_SMALL}])"),
+        lambda m: f" {m[1].translate(_RAISED)} {'plus' if m[2] == '⁺' else 'minus'}",
+    ),
+    (
+        re.compile(rf"(?<![A-Za-z]{{2}})(?<=[0-9A-Za-z)])(?![²³](?![{_SMALL}]))(⁻?[{_SMALL}]{{1,3}})"),
+        _say_power,
+    ),
+    (re.compile(r"(?<=[0-9A-Za-z)])ⁿ"), lambda m: " to the power of n"),
+    (  # 2024-02-01T07:05:00Z
+        re.compile(
+            r"(?<![\w-])([12][0-9]{3}-[01][0-9]-[0-3][0-9])T([0-2][0-9]:[0-5][0-9])"
+            r"(?::[0-5][0-9](?:\.[0-9]{1,9})?)?(?:(Z)|[+-][0-2][0-9]:?[0-5][0-9])?(?![\w:])"
+        ),
+        lambda m: f"{m[1]}, {m[2]}{' UTC' if m[3] else ''}",
+    ),
+    (
+        re.compile(
+            r"(?<![\w.,])([0-9]{1,3})°\s?([0-9]{1,2})\s?[′'’]"
+            r"(?:\s?([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?(?:[″\"”]|''))?(?:\s?([NSEW])(?!\w))?"
+        ),
+        _say_angle,
+    ),
+    (
+        re.compile(r"([$£€]\s?[0-9][0-9.,]{0,12})/([a-z]{3,14})(?!\w)"),
+        lambda m: f"{m[1]} per {m[2]}",
+    ),
+    (re.compile(r"(?<=[0-9])/kWh\b"), lambda m: " per kilowatt hour"),
+    (re.compile(r"(?<![\w:])([A-Z]):\\(?=\w)"), lambda m: f"{m[1]} colon \\"),
+    (
+        re.compile(r"(?<![\w.,])([0-9]{1,2})([24-8]0)p(?!\w)"),
+        lambda m: f"{m[1]} {m[2]} pee",
+    ),
+    (re.compile(r"(?<=[0-9])\s?pp(?![\w.])"), lambda m: " percentage points"),
+    (
+        re.compile(r"(?<![\w.,])([0-9]{1,3})[\"″]\s?[x×]\s?([0-9]{1,3})[\"″]"),
+        lambda m: f"{m[1]} by {m[2]} inch",
+    ),
+    (
+        re.compile(r"((?<![\w/])[1-9]{1,2}/(?:2|4|8|16|32)|[½⅓⅔¼¾⅛⅜⅝⅞])\s?([\"″]|in\.)(?=\W|$)"),
+        _say_inches,
+    ),
+    (
+        re.compile(r"\b(BP|pressure)\s([0-9]{2,3})/([0-9]{2,3})(?![\w/])"),
+        lambda m: f"{m[1]} {m[2]} over {m[3]}",
+    ),
+    (
+        re.compile(r"(?<![\w.,/])([0-9]{1,3})/([nxykrt])(?![\w/'’])"),
+        lambda m: f"{m[1]} over {m[2]}",
+    ),
+    (
+        re.compile(r"(?<![\w.,])(1(?:0{2,5}|,000|0,000|00,000))s(?=\sof\b)"),
+        lambda m: _SEVERAL[m[1].replace(",", "")],
+    ),
+    (
+        re.compile(r"(?<![\w.,])([0-9]{1,2})\s?[x×]\s?(?=[0-9.]{1,6}\s?(?:mg|g|kg|mcg|µg|ml|mL|l|L|oz)\b)"),
+        lambda m: f"{m[1]} times ",
+    ),
+    (
+        re.compile(rf"(?<!\w)({_MONTH})\.?\s?[-–/]\s?({_MONTH}|May)\b\.?(?!\s?[0-9])"),
+        lambda m: f"{_full(m[1], MONTHS)} to {_full(m[2], MONTHS)}",
+    ),
+    (
+        re.compile(rf"(?<!\w)({_ANY_MONTH}\s[12][0-9]{{3}})\s?[-–]\s?(?={_ANY_MONTH}\s[12][0-9]{{3}})"),
+        lambda m: f"{m[1]} to ",
+    ),
+    (
+        re.compile(rf"(?<!\w)({_DAY})/({_DAY})(?!\w)"),
+        lambda m: f"{_full(m[1], DAYS)} and {_full(m[2], DAYS)}",
+    ),
+    (
+        re.compile(rf"(?<![\w.])([NSEW])\.\s(?=(?:{_REGIONS}))"),
+        lambda m: f"{_WINDS[m[1]].title()} ",
+    ),
+    (re.compile(r"(?<=(?:st|nd|rd|th)\s)fl\.(?=[\s,;)])"), lambda m: "floor"),
+    (
+        re.compile(
+            rf"\b([Aa]t|[Bb]y|[Uu]ntil|[Bb]efore|[Aa]fter)\s({_HOUR})\.([0-5][0-9])"
+            rf"(?=[,;]|\.(?:\s|$)|\s(?:{_AFTER_TIMES})\b|$)"
+        ),
+        lambda m: f"{m[1]} {m[2]}:{m[3]}",
+    ),
+    (re.compile(r"\bCtrl\b"), lambda m: "control"),
+    (
+        re.compile(r"(?<!\w)(dep|arr)\.\s(?=[0-2]?[0-9][:.][0-5][0-9])"),
+        lambda m: f"{'departing' if m[1] == 'dep' else 'arriving'} ",
+    ),
 )  # fmt: skip
-_ANY = re.compile(r"[0-9&:;<º°]|\b[NSEW]{1,2}\b|Phil")
+_ANY = re.compile(rf"[0-9&:;<>=|~º°⁺⁻ⁿ{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.")
 
 
 def shorthand(text: str) -> str:
