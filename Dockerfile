@@ -27,6 +27,8 @@ COPY app.py LICENSE ./
 COPY engine ./engine
 COPY studio ./studio
 COPY presets ./presets
+COPY training/__init__.py ./training/
+COPY training/voice ./training/voice
 
 RUN useradd --create-home --uid 1000 timbre && mkdir /data && chown timbre /data
 USER 1000
