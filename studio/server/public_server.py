@@ -45,7 +45,9 @@ def around(
         *_page_assets(settings),
         Middleware(PageRoutes, known=login.knows, api=api, rates=rates),
     ]
-    return [*layers, Middleware(Visitors, embedded=embedded)] if settings.guests else layers
+    if not settings.guests:
+        return layers
+    return [*layers, Middleware(Visitors, embedded=embedded, keyed=bool(settings.api.keys))]
 
 
 def _page_assets(settings: StudioSettings) -> list[Middleware]:

@@ -1,7 +1,8 @@
 """Identifies visitors of a public server: each has their own voices and a share of the engine.
 
 A visitor is identified by the API key, else by a cookie, else by Gradio's session. Folders are
-named by a digest of that; no personal data is stored.
+named by a digest of that; no personal data is stored. Where the operator has set no keys, a key is
+a visitor's own choice, and one that others would choose too (`none`, `sk-1234`) identifies nobody.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ COOKIE: Final = "timbre-visitor"
 SCOPE: Final = "timbre.visitor"
 YEAR: Final = 365 * 24 * 3600
 PATIENCE: Final = 3.0  # seconds after which a visitor with too many requests may retry
+SECRET: Final = 20, 10  # characters of a key that nobody else chooses, and different ones
 _MARK: Final = re.compile(r"[A-Za-z0-9_-]+")  # as `token_urlsafe` writes them
 NOBODY: Final = ("", "address ")
 FORGET: Final = (
@@ -54,13 +56,14 @@ class Visitor:
 class Visitors:
     """Middleware: identifies the visitor of every request, and gives new browsers a cookie."""
 
-    def __init__(self, app: ASGIApp, embedded: bool = False) -> None:
-        self._app, self._embedded = app, embedded
+    def __init__(self, app: ASGIApp, embedded: bool = False, keyed: bool = False) -> None:
+        """`keyed`: the operator has set keys, and no others are let in."""
+        self._app, self._embedded, self._keyed = app, embedded, keyed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
-        visitor = scope[SCOPE] = _visitor(Headers(scope=scope))
+        visitor = scope[SCOPE] = _visitor(Headers(scope=scope), self._keyed)
         if not visitor.brought and scope["type"] == "http":
             send = _giving(_cookie(visitor.mark, scope, self._embedded), send)
         if not scope["path"].startswith(GUARDED):
@@ -156,8 +159,9 @@ def _on_the_page() -> str:
     return request.session_hash or (known.mark if isinstance(known, Visitor) else "")
 
 
-def _visitor(headers: Headers) -> Visitor:
-    if key := key_of(headers):
+def _visitor(headers: Headers, keyed: bool) -> Visitor:
+    key = key_of(headers)
+    if key and (keyed or (len(key) >= SECRET[0] and len(set(key)) >= SECRET[1])):
         return Visitor(f"key {key}", brought=True)
     # As browsers read them: another program's cookie beside ours may have any form.
     found = cookie_parser("; ".join(headers.getlist("cookie"))).get(COOKIE, "")

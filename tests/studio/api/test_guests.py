@@ -59,13 +59,25 @@ def kept(client: TestClient, **headers: str) -> list[str]:
 
 def test_every_path_and_every_way_to_send_a_key_is_the_visitors(open_to_all: FastAPI) -> None:
     client = TestClient(open_to_all)
-    keep(client, "Anna", authorization="Bearer secret")
-    keep(client, "Bob", **{"xi-api-key": "another"})
-    assert kept(client, **{"xi-api-key": "secret"}) == ["Anna"]
-    sent = client.get("/v2/voices", headers={"xi-api-key": "another"}).json()["voices"]
+    own, another = "my-own-secret-1f6b0c9d", "another-secret-77e2a4"
+    keep(client, "Anna", authorization=f"Bearer {own}")
+    keep(client, "Bob", **{"xi-api-key": another})
+    assert kept(client, **{"xi-api-key": own}) == ["Anna"]
+    sent = client.get("/v2/voices", headers={"xi-api-key": another}).json()["voices"]
     names = [each["name"] for each in sent]
     assert "Bob" in names
     assert "Anna" not in names
+
+
+@pytest.mark.parametrize("key", ["none", "sk-no-key-required", "sk-" + 48 * "x"])
+def test_a_key_that_anybody_would_choose_is_nobodys_shelf(open_to_all: FastAPI, key: str) -> None:
+    """Clients that must send a key send such ones, as the examples of docs/api.md do."""
+    anna, ben = browser(open_to_all), browser(open_to_all)
+    header = {"authorization": f"Bearer {key}"}
+    keep(anna, "Anna", **header)
+    assert kept(anna, **header) == ["Anna"]  # by the cookie, which OpenAI's client keeps
+    assert kept(ben, **header) == []
+    assert ben.delete("/v1/audio/voices/anna", headers=header).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/v1/audio/speech", "/dev/captioned_speech"])
