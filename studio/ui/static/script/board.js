@@ -181,7 +181,8 @@ class Board {
   fold(folded) {
     const box = document.querySelector('#script-text');
     if (!box || this.pressing) return;
-    box.classList.toggle('timbre-folded', folded && !box.contains(document.activeElement));
+    const shut = box.classList.toggle('timbre-folded', folded && !box.contains(document.activeElement));
+    if (shut) box.querySelector('textarea').scrollTop = 0; // its first line is what is seen
   }
 
   remember(number) {

@@ -39,6 +39,7 @@ STEPS: Mapping[Step, str] = {
     "audio": "Writing audio",
 }
 STALE = "The script has changed since this export."
+LOST = "The server was restarted, which ended the export. Press Export again."
 
 
 class ExportView(NamedTuple):
@@ -98,10 +99,12 @@ class ExportSection:
             return False
 
     def look(self, number: str) -> ExportView:
-        """While it runs: nothing that lasts is sent again."""
+        """While it runs: nothing that lasts is sent again. An unknown one ended with its server."""
         state = self._jobs.state(number)
         shown = self._view(number, state)
-        if state is None or not state.running:
+        if state is None:
+            return shown._replace(progress=gr.update(value=f"<p>{both(LOST)}</p>", visible=True))
+        if not state.running:
             return shown
         skip = gr.skip()
         return ExportView(skip, skip, shown.progress, skip, skip)

@@ -381,10 +381,11 @@ async def _played(payloads: Payloads) -> AsyncIterator[Payload | Update]:
 
 
 def _with_draft(shown: Shown, draft: object) -> Shown:
-    """Restore unread text with the text it was typed into."""
+    """Restore unread text with the text it was typed into. Where nothing is restored, text that was
+    typed meanwhile stays."""
     sent = draft if isinstance(draft, dict) else {}
     if sent.get("number") != shown.opened:
-        return shown
+        return shown if shown.opened else shown._replace(text=gr.skip(), seen=gr.skip())
     return shown._replace(text=str(sent.get("text") or ""), seen=str(sent.get("seen") or ""))
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from engine import Message, UnknownVoice
 from studio.scripts import Delivery, text_of
 from studio.scripts.export.script_files import save_project
-from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
+from studio.ui.tabs.script.exports import ExportSection
+from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab, Shown
 from studio.ui.tabs.script.options import values_of
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import LINES, LONG, act, event, html, page, spoken, statuses
@@ -283,3 +284,19 @@ def test_a_new_voice_is_not_the_deleted_one_of_a_script(tab, studio):
     studio.library.restore(ticket)
     anna = tab.store.open(number).project.casting.voice_of("Anna")
     assert studio.choices().shown(anna) == "小明"
+
+
+def test_text_that_is_typed_while_a_page_arrives_stays(tab):
+    """Where the browser has no script, nothing is set over what was pasted meanwhile."""
+    shown = Shown(*tab.arrive(event(number="", mine="", draft=None))[: len(Shown._fields)])
+    assert shown.text == shown.seen == gr.skip()
+    draft = {"number": "", "text": "Half a sen", "seen": ""}
+    assert (
+        Shown(*tab.arrive(event(number="", draft=draft))[: len(Shown._fields)]).text == "Half a sen"
+    )
+
+
+def test_an_export_that_its_server_has_forgotten_is_said_to_have_ended(studio, tmp_path):
+    shown = ExportSection(studio, tmp_path).look("20261128-174718-6e5960c53a6fed67")
+    assert "The server was restarted" in shown.progress["value"]
+    assert shown.press["interactive"]

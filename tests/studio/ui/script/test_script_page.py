@@ -208,6 +208,16 @@ def test_a_line_is_edited_spoken_locked_and_taken_back(open_page: OpenPage, url:
     page.locator("#script-lines p", has_text="And to you").wait_for()
 
 
+def test_the_folded_text_shows_its_first_line(open_page: OpenPage, url: str) -> None:
+    page = laid_out(open_page(url))
+    box = page.locator("#script-text textarea")
+    box.fill("\n\n".join(f"This is line {number}." for number in range(30)))
+    box.press("Control+End")
+    page.get_by_role("button", name="Split into lines").click()
+    page.locator("#script-text.timbre-folded").wait_for()
+    assert box.evaluate("box => box.scrollTop") == 0
+
+
 def test_takes_are_compared_and_lines_found_and_dragged(open_page: OpenPage, url: str) -> None:
     page = laid_out(open_page(url))
     second = lines(page).nth(1)
