@@ -492,6 +492,10 @@ def train(
         bool, typer.Option("--adapter", help="Train a copy of the model instead (LoRA).")
     ] = False,
     resume: Annotated[str, typer.Option(help="The id of a training that was stopped.")] = "",
+    listed: Annotated[bool, typer.Option("--list", help="List the trainings and end.")] = False,
+    delete: Annotated[
+        str, typer.Option(help="The id of a training to delete, with its recordings.")
+    ] = "",
     model: Models = None,
     device: Device = None,
     data: Data = None,
@@ -499,12 +503,19 @@ def train(
     """Train a voice of one's own from recordings."""
     with plainly():
         from engine import InvalidSetting
-        from studio.cli.train import TrainOptions
+        from studio.cli.train import TrainOptions, delete_training, trainings_told
         from studio.cli.train import train as run
         from training.voice.prepare import Wish
 
-        _calm_torch()
         settings = read_settings(model=model, device=device, data=data)
+        if delete:
+            console.line(delete_training(settings.data, delete))
+            return
+        if listed:
+            for each in trainings_told(settings.data):
+                console.result(each)
+            return
+        _calm_torch()
         context = _context(settings)
         if not (name.strip() or resume):
             raise InvalidSetting("Give the voice a name: --name 'My voice'.")

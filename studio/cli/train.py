@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from engine import InvalidSetting, Library, TimbreError
+from engine import InvalidSetting, Library, TimbreError, UnknownVoice
 from studio.cli.console import Reporter
 from studio.voices.voice_training import VoiceTraining
 from training.voice.job import Status
@@ -26,6 +27,23 @@ class TrainOptions:
     wish: Wish
     transcriber: str = ""
     resume: str = ""  # the id of a training that was stopped
+
+
+def trainings_told(data: Path) -> Iterator[str]:
+    """A line for each training, the newest first."""
+    trainings = VoiceTraining(data)
+    for training in trainings.list():
+        with suppress(UnknownVoice):  # it was deleted meanwhile
+            status, name = trainings.status(training), "?"
+            with suppress(InvalidSetting):  # its card is damaged
+                name = trainings.folder(training).read().name
+            yield f"{training}  {name}  {status.phase}  {status.text}".rstrip()
+
+
+def delete_training(data: Path, training: str) -> str:
+    """Delete a training with its recordings; a voice that was saved stays. Returns what to say."""
+    VoiceTraining(data).delete(training)
+    return f"Training {training} and its recordings are deleted. A saved voice stays."
 
 
 def train(options: TrainOptions, data: Path, library: Library, tell: Reporter) -> str:

@@ -1,0 +1,55 @@
+"""Trainings in a terminal: listed and deleted, as on the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import app
+from training.voice.job import Job, JobFolder, Status
+
+ONE, DAMAGED = "0123456789ab", "ba9876543210"
+
+
+def run(data: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app.cli, ["train", *words, "--data", str(data)])
+    return done.exit_code, done.output
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = JobFolder(tmp_path / "training" / ONE)
+    folder.write(Job(name="Ann", model="mini", consent="Ann Lee, my own voice"))
+    folder.tell(Status(phase="stopped", text="Stopped."))
+    folder.segments.mkdir()
+    (folder.segments / "0000.wav").write_bytes(b"a recording")
+    (tmp_path / "training" / DAMAGED).mkdir()
+    (tmp_path / "training" / DAMAGED / "job.json").write_bytes(b"{")
+    return tmp_path
+
+
+def test_each_is_listed_with_its_id_also_one_that_is_damaged(data: Path) -> None:
+    code, told = run(data, "--list")
+    lines = sorted(told.splitlines())
+    assert (code, lines) == (0, [f"{ONE}  Ann  stopped  Stopped.", f"{DAMAGED}  ?  waiting"])
+
+
+def test_deleting_one_removes_its_recordings_and_no_other(data: Path) -> None:
+    assert run(data, "--delete", ONE)[0] == 0
+    assert [path.name for path in (data / "training").iterdir()] == [DAMAGED]
+    assert run(data, "--delete", DAMAGED)[0] == 0
+    code, told = run(data, "--delete", "../training")
+    assert code != 0
+    assert "There is no training" in told
+
+
+def test_one_that_learns_is_asked_to_stop_first(data: Path) -> None:
+    folder = JobFolder(data / "training" / ONE)
+    with folder.lock():
+        code, told = run(data, "--delete", ONE)
+    assert code != 0
+    assert "will stop" in told
+    assert folder.stopping
+    assert (folder.segments / "0000.wav").exists()
