@@ -1,6 +1,6 @@
 // A page outlives its connection. Gradio gives up at the first broken answer: it takes no more presses
 // and reloads. So it never sees one: what was under way ends, a press waits until the server is there
-// again, and a bar says so. Heard by others: 'timbre-lost' and 'timbre-back', of the document.
+// again, and a bar says so. Other modules listen to the document's 'timbre-lost' and 'timbre-back'.
 
 const native = window.fetch; // as it was before fetch.js
 const SILENCE = 2000; // ms without a word of what is under way, until the server is asked

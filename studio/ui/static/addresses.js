@@ -103,7 +103,7 @@ export function scriptHere() {
   return /^script=([\w-]+)$/.exec(here())?.[1] ?? '';
 }
 
-// Another script is open.
+// Called when another script was opened.
 export function opened(number) {
   if (number === script) return;
   const how = script ? 'pushState' : 'replaceState';

@@ -3,7 +3,7 @@
 import { Sound } from './player/sound.js';
 import { keepRows } from './rows.js';
 
-// named: of a data-do the event that it becomes; rest: the event of all others; rows: they are in a list
+// named: the event of each data-do; rest: the event of all others; rows: whether the buttons are in a list
 export function mount({ element, trigger }, { selector, named, rest, rows = false }) {
   if (rows) keepRows(element);
   element.addEventListener('click', ({ target }) => {

@@ -1,4 +1,4 @@
-// What a browser keeps of its own: the fields that somebody was filling in, and who it is. Called by
+// What a browser keeps: the fields that somebody was filling in, and an id of the browser. Called by
 // events of Gradio (studio/ui/drafts.py). Runs in the browser alone, so a cut connection loses nothing.
 
 export const drafts = new Set(); // names of those that were filled in

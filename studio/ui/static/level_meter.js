@@ -8,14 +8,14 @@ const HOLD = 600; // ms for which a peak counts
 const AGAIN = 250; // ms between two texts
 
 const meters = new Set();
-let own = null; // the browser's
+let native = null; // the browser's getUserMedia
 
 function tap() {
   const devices = navigator.mediaDevices;
-  if (own || !devices?.getUserMedia) return; // a page without HTTPS has no microphone
-  own = devices.getUserMedia.bind(devices);
+  if (native || !devices?.getUserMedia) return; // a page without HTTPS has no microphone
+  native = devices.getUserMedia.bind(devices);
   devices.getUserMedia = async (wanted) => {
-    const stream = await own(wanted);
+    const stream = await native(wanted);
     if (stream.getAudioTracks().length) {
       for (const meter of meters) if (meter.root.parentElement.checkVisibility()) meter.listen(stream);
     }

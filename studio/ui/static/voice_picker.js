@@ -158,7 +158,7 @@ class VoicePicker {
 
 const cardOf = (target) => target.closest?.('[role=radio]') ?? null;
 
-// Something is heard that a sample would talk over.
+// Whether something is heard that a sample would talk over.
 const isBusy = () => players.some(({ now, active }) => now && (!now.over || active) && !now.report?.paused);
 
 function isAloud() {
@@ -174,7 +174,7 @@ async function decoded(sound) {
   return Sound.context.decodeAudioData(bytes.buffer);
 }
 
-// Within its own list: the page stays where it is.
+// Scrolls a card into view within its list: the page stays where it is.
 function show(card) {
   const list = card.parentElement;
   const [own, there] = [card.getBoundingClientRect(), list.getBoundingClientRect()];

@@ -173,7 +173,7 @@ class VoiceMap {
     return far * this.scale <= this.touch ? place : -1;
   }
 
-  // Along the arrow alone.
+  // Moves a knob along its arrow alone.
   pull(at) {
     const far = this.along(at, this.held) - this.slack;
     const dose = Math.min(STRONGEST, Math.max(0, (far - NEAR_ARROW) / PULL));

@@ -45,7 +45,7 @@ export function paintDots(canvas, spots, ratio, style) {
 
 const around = ({ x, y }, far) => ({ left: x - far, right: x + far, top: y - far, bottom: y + far });
 
-// Above its dot or below, inside the frame.
+// Where a name may stand: above its dot or below, inside the frame.
 function labelBoxes(wide, x, y, width) {
   const left = Math.min(width - wide - 2, Math.max(2, x - wide / 2));
   return [y - 22, y + 6].map((top) => ({ left, right: left + wide + 4, top, bottom: top + 16 }));
@@ -94,7 +94,7 @@ function paintArrow(pen, cross, { dose, x, y }, { ink }) {
   pen.globalAlpha = 1;
 }
 
-// Each beside its knob, where it covers nothing else that is written.
+// Writes each mood beside its knob, where it covers nothing else that is written.
 function paintLabels(pen, cross, arrows, names, style, frame) {
   pen.font = `${LABEL_FONT} ${style.font}`;
   const taken = [...names, around(cross, CROSS), ...arrows.map((knob) => around(knob, 6))];
@@ -145,7 +145,7 @@ function paintPointed(pen, { name, x, y }, style, width) {
   write(pen, name, Math.min(width - half, Math.max(half, x)), Math.max(14, y - 13), 'center', style, '600 13px');
 }
 
-// Readable over dots and lines.
+// Writes a text that is readable over dots and lines.
 function write(pen, text, x, y, align, style, size = '11px') {
   pen.font = `${size} ${style.font}`;
   pen.textAlign = align;

@@ -106,7 +106,7 @@ export class Bar {
     player.seek(to);
   }
 
-  // Another take: of whom, and how its text begins; total: its samples, where known.
+  // Shows another take: its voice, how its text begins; total: its samples, where known.
   begin(player, { voice = '', text = '', total = 0 }) {
     this.player = player;
     this.about({ voice, text });
@@ -117,19 +117,19 @@ export class Bar {
     this.root.hidden = false;
   }
 
-  // Who speaks, and how the text begins.
+  // Shows who speaks, and how the text begins.
   about({ voice, text }) {
-    for (const [part, said] of Object.entries({ voice, text })) {
+    for (const [part, words] of Object.entries({ voice, text })) {
       const shown = this.part(part);
-      if (shown.textContent !== said) shown.textContent = shown.title = said;
+      if (shown.textContent !== words) shown.textContent = shown.title = words;
     }
   }
 
   // key: one of the words; message: a sentence for the person instead of it
   show(key, values = {}, message = '') {
-    const said = message || this.word(key, values);
+    const words = message || this.word(key, values);
     const state = this.part('state');
-    if (state.textContent !== said) state.textContent = said; // read aloud once
+    if (state.textContent !== words) state.textContent = words; // read aloud once
     this.part('wake').hidden = key !== 'blocked';
     this.part('retry').hidden = key !== 'lost';
     this.root.dataset.state = key;

@@ -62,7 +62,7 @@ export class Processor {
     this.stretch.rate = rate;
   }
 
-  // All samples of the take that are still here.
+  // Sends all samples of the take that are still here.
   give() {
     this.port.postMessage({ take: this.take, given: this.playout.chunks });
   }
@@ -71,7 +71,7 @@ export class Processor {
     this.open = false;
   }
 
-  // Whether it goes on.
+  // Fills a block; returns whether the processor goes on.
   process(out) {
     if (this.resampler) this.resampler.render((block) => this.stretch.render(block), out);
     else this.stretch.render(out);
@@ -79,7 +79,7 @@ export class Processor {
     return this.open;
   }
 
-  // The first sound at once, everything else thirty times a second, silence once.
+  // Reports the first sound at once, silence once and everything else thirty times a second.
   report() {
     const { state, played, lead, underruns, prebuffer, paused, first } = this.playout;
     const begins = played > 0 && !this.sounded;

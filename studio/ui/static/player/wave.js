@@ -38,7 +38,7 @@ export class Wave {
     this.draw();
   }
 
-  // All is here: it takes the whole width.
+  // All samples are here: the wave takes the whole width.
   fit() {
     this.columns = 1;
     this.draw();
@@ -50,7 +50,7 @@ export class Wave {
     return Math.max(0, Math.round((x / this.canvas.clientWidth) * columns * COLUMN));
   }
 
-  // At most once a frame of the screen.
+  // Draws at most once per frame of the screen.
   draw() {
     this.due ??= requestAnimationFrame(() => {
       this.due = null;

@@ -110,7 +110,7 @@ class Board {
     this.follow();
   }
 
-  // What a poll has read before a press changed it, which was answered first.
+  // Whether a poll read this before a press changed it, whose answer came first.
   isLate({ number, changed }) {
     const age = this.value.changed - changed;
     return number === this.value.number && age > 0 && age < LATE;
@@ -123,7 +123,7 @@ class Board {
     return [article?.dataset.line, this.focusIn(article)];
   }
 
-  // Another script is shown.
+  // Called when another script is shown.
   forgetView() {
     this.comparing.clear();
     const search = this.root.querySelector('[data-search]');
@@ -177,7 +177,7 @@ class Board {
     target.closest?.('#script-text')?.classList.remove('timbre-folded');
   }
 
-  // The text, unless somebody is in it. Nothing moves while something is pressed.
+  // Folds the text, unless somebody is in it. Nothing moves while something is pressed.
   fold(folded) {
     const box = document.querySelector('#script-text');
     if (!box || this.pressing) return;
@@ -228,12 +228,12 @@ class Board {
     return now && !now.over ? this.value.heard[now.id] : undefined;
   }
 
-  // Somebody is writing or pressing here.
+  // Whether somebody is writing or pressing here.
   isBusy(node) {
     return Boolean(node?.contains(this.held) || node?.querySelector('form:not([hidden])'));
   }
 
-  // Behind the click, which goes to what is still the pressed button.
+  // Waits for the click, which must reach the button that was pressed.
   letGo() {
     setTimeout(() => (this.pressing = false));
     if (!this.held) return;
@@ -282,7 +282,7 @@ class Board {
     this.speak(what);
   }
 
-  // What plays is not stopped by what is made anew.
+  // Speech that is made anew does not stop what plays.
   speak(what) {
     Sound.wake(); // a browser starts its sound inside a press only
     const quiet = ['redo', 'words', 'saved'].includes(what.do) && players.some(({ active }) => active);

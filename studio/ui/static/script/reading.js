@@ -32,7 +32,7 @@ export class Reading {
     globalThis.CSS?.highlights?.delete(MARKED);
   }
 
-  // What is known; asked for once a sound.
+  // The times of a line's words, asked for once per sound.
   wordsOf(article, text) {
     const key = `${article.querySelector('.sound')?.innerHTML}${text.data}`;
     const known = this.lines.get(article.dataset.line);
