@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         UnknownLanguage,
         UnknownVoice,
     )
-    from engine.machine import may_have_gpu
+    from engine.machine import kernel_folder, may_have_gpu
     from engine.messages import Message
     from engine.open import (
         MINI,
@@ -223,6 +223,7 @@ __all__ = [
     "explain_write_errors",
     "format_blend",
     "is_native",
+    "kernel_folder",
     "learn_shift",
     "load_profile",
     "load_reference_audio",

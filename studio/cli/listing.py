@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engine import Capabilities, Library, describe
+from engine import Capabilities, Library, describe, kernel_folder
 from studio.layout import ROOT
 from studio.voices.voice_catalog import Choices
 
@@ -50,5 +50,7 @@ def list_places(data: Path, environment: Mapping[str, str]) -> Iterator[str]:
     yield "places"
     yield f"  voices, takes, scripts  {data.resolve()}"
     yield f"  downloaded models       {hub}"
+    if kernels := environment.get("NUMBA_CACHE_DIR") or kernel_folder():
+        yield f"  compiled kernels        {kernels}"
     yield f"  Timbre itself           {ROOT}"
     yield f"  Python                  {sys.executable}"

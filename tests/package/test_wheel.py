@@ -72,7 +72,13 @@ class Installed:
     def run(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
         kept: Mapping[str, str] = os.environ
         clean = {name: value for name, value in kept.items() if not name.startswith("TIMBRE_")}
-        clean = {**clean, "HOME": str(self.home), "XDG_DATA_HOME": str(self.home / "data"), **more}
+        clean = {
+            **clean,
+            "HOME": str(self.home),
+            "XDG_DATA_HOME": str(self.home / "data"),
+            "XDG_CACHE_HOME": str(self.home / "cache"),
+            **more,
+        }
         clean.pop("PYTHONPATH", None)
         name, *rest = command
         return subprocess.run(
@@ -122,6 +128,18 @@ def test_it_speaks_from_another_folder_beside_another_engine(installed: Installe
     assert int(samples) > 12_000  # half a second
     assert int(ours) > 200
     assert int(theirs) == 1
+
+
+def test_kernels_are_kept_where_pip_leaves_nothing_behind(installed: Installed):
+    code = (
+        "from timbre.engine.worker.kernels.cpu.tiles import product; import numba\n"
+        "print(product._cache.cache_path, repr(numba.config.CACHE_DIR))"
+    )
+    done = installed.run("python", "-c", code)
+    folder, of_others = done.stdout.rsplit(maxsplit=1)
+    assert Path(folder).is_relative_to(installed.home / "cache" / "timbre" / "kernels")
+    assert of_others == "''"
+    assert str(Path(folder).parent) in installed.run("timbre", "info").stdout
 
 
 def test_the_command_is_there(installed: Installed):

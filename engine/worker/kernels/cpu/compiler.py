@@ -9,8 +9,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from numba import njit
+from numba import config, njit
 from numba.core.event import Event, Listener, register
+
+from engine.machine import kernel_folder
 
 
 def version_of(folder: Path) -> str:
@@ -72,6 +74,16 @@ def is_kept(kernel: Any) -> bool:
         return False  # another numba: it compiles what is missing
 
 
+def _kept(decorator: Any, function: Callable[..., Any]) -> Any:
+    """The function, to be kept in our folder; those of others are kept where they were."""
+    usual, ours = config.CACHE_DIR, kernel_folder()
+    config.CACHE_DIR = usual or str(ours or "")
+    try:
+        return decorator(function)
+    finally:
+        config.CACHE_DIR = usual
+
+
 def compiled(reorder: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function; `reorder`: sums may be in any order, which is faster."""
 
@@ -82,7 +94,7 @@ def compiled(reorder: bool = False) -> Callable[[Callable[..., Any]], Any]:
         function.__qualname__ += f"_{VERSION}"  # numba's name for what it keeps
         PROGRESS.known.add(function.__qualname__)
         try:
-            return njit(cache=True, **options)(function)
+            return _kept(njit(cache=True, **options), function)
         except RuntimeError:  # no folder can be written to
             return njit(**options)(function)
 
