@@ -69,7 +69,7 @@ def build(studio: Studio) -> None:
             mood = mood_field(studio, "blend")
             model = model_menu(tab.speakers())
             phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
-            speak = gr.Button(word("Speak the blend"), variant="primary")
+            speak = gr.Button(word("Speak the blend"), variant="primary", elem_classes="timbre-go")
             step, every = _strip()
     player = live_player(studio.live, elem_id="blend-player")
     owner, takes = browser_id(), pair()

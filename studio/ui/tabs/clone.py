@@ -295,7 +295,7 @@ def build(studio: Studio) -> None:
             model = model_menu(tab.cloners())
             gr.Markdown(word("## 4. Try it, and save it"))
             phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
-            speak = gr.Button(word("Try it"), variant="primary")
+            speak = gr.Button(word("Try it"), variant="primary", elem_classes="timbre-go")
             form = save_form()
             adding = _adding()
     controls = Controls(audio, transcript, agreed, model, checked, done, phrase, speak)

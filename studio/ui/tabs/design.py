@@ -335,6 +335,6 @@ def _asked() -> Controls:
         )
     phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
     with gr.Row():
-        make = gr.Button(word("Make three takes"), variant="primary")
+        make = gr.Button(word("Make three takes"), variant="primary", elem_classes="timbre-go")
         stop = gr.Button(word("Stop"))
     return Controls(description, phrase, make, stop, gr.Markdown(min_height=24))

@@ -113,6 +113,28 @@ def test_keys_speak_and_stop(open_page: OpenPage, url: str, engine: FakeEngine) 
     tap.page.locator(".timbre-take").first.get_by_text("xxx").wait_for()  # what was made is kept
 
 
+@pytest.mark.parametrize(
+    ("tab", "name"),
+    [("Blend", "Speak the blend"), ("Design", "Make three takes"), ("Clone", "Try it")],
+)
+def test_the_keys_that_speak_press_the_button_of_every_tab_that_speaks(
+    open_page: OpenPage, url: str, tab: str, name: str
+) -> None:
+    page = opened(open_page, url).page
+    page.get_by_role("tab", name=tab, exact=True).click()
+    button = page.get_by_role("button", name=name, exact=True)
+    button.evaluate("own => own.addEventListener('click', () => (window.pressed = own.innerText))")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function("name => window.pressed === name", arg=name)
+
+
+def test_the_count_of_letters_stands_on_one_line(open_page: OpenPage, url: str) -> None:
+    tap = opened(open_page, url)
+    write(tap, "x" * 102)
+    count = tap.page.get_by_text(re.compile(r"^102 of .* about"))
+    assert count.evaluate("own => own.getBoundingClientRect().height") < 30
+
+
 def test_two_people_at_once_hear_their_own(open_page: OpenPage, url: str, takes: Takes) -> None:
     texts = ("My own words.", "And these are mine.")
     taps = [opened(open_page, url) for _ in texts]
