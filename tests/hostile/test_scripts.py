@@ -13,12 +13,8 @@ from hypothesis import strategies as st
 
 from engine import InvalidSetting, InvalidText, Preset
 from studio.imports.formats import SUFFIXES
-from studio.scripts import (
-    Delivery,
-    Script,
-    plan,
-    read_spellings,
-)
+from studio.scripts import Delivery, Script, plan, read_spellings
+from studio.scripts.model import MAX_PAUSE
 from tests.hostile.bounds import Worst
 from tests.support.script_makers import script_of_file
 
@@ -31,6 +27,7 @@ UNITS = [
 ]
 BEFORE = ["", "# ", "- ", "| ", "Ann (", "text,pause\n", "1\n00:00:00,000 --> 00:00:09,000\n", '"']
 FEW = [(unit, before) for unit in UNITS for before in ("", "| ")]
+HEADS = {".vtt": b"WEBVTT\n\n00:01.000 --> 00:02.000\n", ".csv": b"text,pause\n"}
 
 
 def read(name: str, data: bytes) -> Script | None:
@@ -83,10 +80,17 @@ def test_the_longest_script_is_read_in_time(unit: str) -> None:
     worst.tell()
 
 
-@settings(max_examples=120, deadline=None, database=None)
-@given(st.sampled_from(SUFFIXES), st.binary(max_size=400) | st.text(max_size=200).map(str.encode))
-def test_any_bytes_are_a_script_or_refused(suffix: str, data: bytes) -> None:
-    read(f"x{suffix}", data)
+@settings(max_examples=270, deadline=None, database=None)
+@given(
+    st.sampled_from(SUFFIXES),
+    st.booleans(),
+    st.binary(max_size=400) | st.text(max_size=200).map(str.encode),
+)
+def test_any_bytes_are_a_script_or_refused(suffix: str, headed: bool, data: bytes) -> None:
+    script = read(f"x{suffix}", HEADS.get(suffix, b"") + data if headed else data)
+    if script is not None:
+        assert any(line.text for line in script.lines)
+        assert all(line.pause is None or 0 <= line.pause <= MAX_PAUSE for line in script.lines)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
