@@ -655,8 +655,8 @@ def plainly() -> Iterator[None]:
     try:
         with raised():
             yield
-    except KeyboardInterrupt:
-        console.line("Stopped.")
+    except KeyboardInterrupt as stopped:
+        console.line(str(stopped) or "Stopped.")
         raise typer.Exit(INTERRUPTED) from None
     except typer.Exit:
         raise

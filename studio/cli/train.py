@@ -10,6 +10,7 @@ from shlex import quote
 
 from engine import InvalidSetting, Library, TimbreError, UnknownVoice
 from studio.cli.console import Reporter
+from studio.layout import COMMAND
 from studio.voices.voice_training import VoiceTraining
 from training.voice.job import Status
 from training.voice.prepare import Wish
@@ -55,15 +56,18 @@ def train(options: TrainOptions, data: Path, library: Library, tell: Reporter) -
         status = _followed(trainings, training, tell)
     except KeyboardInterrupt:
         trainings.stop(training)
-        tell.line(f"Stopping. Go on with: train --resume {training}")
+        tell.progress("Stopping …")
         while not trainings.wait(training, 60):
             tell.progress("waiting for the step to end …")
-        raise
+        raise KeyboardInterrupt(f"Stopped. Go on: {COMMAND} train --resume {training}") from None
     if status.phase == "refused":
         raise TrainingFailed(status.text)
     if status.phase != "done":
         raise TrainingFailed(
-            "{text} (train --resume {training} goes on.)", text=status.text, training=training
+            "{text} ({command} train --resume {training} goes on.)",
+            text=status.text,
+            command=COMMAND,
+            training=training,
         )
     tell.line(status.text)
     if (merged := trainings.folder(training).merged).is_dir():

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+import app
 from studio.layout import ROOT
 
 if sys.platform == "win32":
@@ -90,3 +92,28 @@ def test_an_interrupt_that_is_ignored_stays_ignored() -> None:
         cwd=ROOT,
     )
     assert (ran.returncode, ran.stdout) == (0, "alive\n")
+
+
+class Stopping:
+    """A training that Ctrl-C meets while it is followed."""
+
+    def __init__(self, *_: object) -> None:
+        self.waited = 0
+
+    def start(self, training: str) -> None: ...
+    def stop(self, training: str) -> None: ...
+
+    def wait(self, training: str, seconds: float) -> bool:
+        self.waited += 1
+        if self.waited == 1:
+            raise KeyboardInterrupt
+        return self.waited > 3
+
+
+def test_a_training_that_is_stopped_says_in_one_line_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("studio.cli.train.VoiceTraining", Stopping)
+    ran = CliRunner().invoke(app.cli, ["train", "--resume", "0123abcd", "--data", str(tmp_path)])
+    assert ran.exit_code == 130
+    assert ran.stderr == "Stopped. Go on: python app.py train --resume 0123abcd\n"
