@@ -31,6 +31,7 @@ from studio.scripts.text.passages import (
     Passage,
     SpeechOptions,
     build_parts,
+    clean,
 )
 from studio.scripts.text.typed import bounded
 
@@ -62,8 +63,9 @@ def _of_book(blocks: Blocks, book: Book, cover: bytes, options: SpeechOptions) -
 def _of_passages(passages: Iterable[Passage], options: SpeechOptions) -> Imported:
     script, rest = build_parts(passages, options)
     parts = [
-        LeftOut(kind=passage.left_out, text=passage.text, after=after)
+        LeftOut(kind=passage.left_out, text=text, after=after)
         for passage, after in rest[:MAX_LINES]
+        if (text := "\n".join(map(clean, passage.text.split("\n"))).strip())
     ]
     return Imported(script=script, left_out=tuple(parts))
 

@@ -107,7 +107,8 @@ def _texts(project: Project) -> Iterator[str]:
     for line in project.script.lines:
         yield from (line.text, line.speaker, line.direction)
     yield from project.script.chapters
-    yield from (each for part in project.left_out for each in part.text.split("\n"))
+    for part in project.left_out:  # which had tabs until 2026-11-28
+        yield from part.text.replace("\t", " ").split("\n")
     yield from (project.book.title, project.book.author, project.book.language)
     yield from (cue.name for cue in project.cues)
     yield from (take.text for own in project.takes.values() for take in own)

@@ -11,6 +11,7 @@ from PIL import Image
 from studio.imports.cover import is_jpeg
 from studio.scripts.export.script_files import ExportOptions, export, save_project
 from studio.ui.tabs.script.handlers import ScriptTab
+from tests.studio.imports.books.book_makers import docx, paragraph
 from tests.studio.imports.books.test_real_books import book, toc
 from tests.support.script_tab_makers import act, html, page, spoken
 from tests.support.tab_makers import make_studio
@@ -132,3 +133,24 @@ def test_a_book_says_its_language_whatever_its_first_pages_say(tmp_path):
         shown = html(page(tab, tab.store.listed()[0][1]).lines)
     assert "Spanish" in shown
     assert "No model here speaks this language" in shown
+
+
+@pytest.mark.parametrize("kind", ["docx", "md"])
+def test_any_note_is_read_again_from_a_saved_project(kind, tmp_path):
+    note = "A\tnote\u0085 of\u007f it"
+    body = '<w:p><w:r><w:t>Text.</w:t><w:footnoteReference w:id="2"/></w:r></w:p>'
+    notes = f'<w:footnotes><w:footnote w:id="2">{paragraph(note)}</w:footnote></w:footnotes>'
+    files = {
+        "docx": docx(body, {"word/footnotes.xml": notes}),
+        "md": f"Text.[^1]\n\n[^1]: {note}\n".encode(),
+    }
+    path = tmp_path / f"file.{kind}"
+    path.write_bytes(files[kind])
+    studio = make_studio(tmp_path / "studio")
+    with studio.engine:
+        store = ScriptTab(studio).store
+        first = store.receive(path)
+        again = store.receive(save_project(store, first.number, tmp_path))
+    assert all("\t" not in part.text for part in first.project.left_out)
+    assert "note" in first.project.left_out[0].text
+    assert again.project.left_out == first.project.left_out
