@@ -48,6 +48,7 @@ class Message:
 class Conversation:
     def __init__(self) -> None:
         self._messages: list[Message] = []
+        self._lost = False  # one went that was to be spoken
 
     def add(self, id: str, item: Item, after: str | None = None) -> str | None:
         """A message behind `after`, or behind all. Returns the id before it. Raises ApiError."""
@@ -55,6 +56,8 @@ class Conversation:
             raise ApiError(400, f"There is an item '{id}' already.", "item_exists", "item.id")
         if len(item.text) > LONGEST // 4:
             raise ApiError(413, "This text is too long. Send it in parts.", "too_large", "item")
+        if after is not None and after != ROOT:
+            self._place(after, "previous_item_id")  # before others go for it
         self._make_room(len(item.text))
         place = len(self._messages)
         if after == ROOT:
@@ -95,11 +98,20 @@ class Conversation:
         message.seconds = min(seconds, message.seconds)
 
     def waiting(self) -> str:
-        """What is to be spoken next."""
+        """What is to be spoken next. Raises ApiError, once, where some of it is gone: no half of a
+        text is spoken alone."""
+        if self._lost:
+            self.take()
+            problem = (
+                f"Before a response at most {MOST} messages and {LONGEST:,} characters are kept, "
+                "and more were written. Write them again in parts."
+            )
+            raise ApiError(413, problem, "too_large", "item")
         return "\n".join(each.text for each in self._messages if each.pending and each.text)
 
     def take(self) -> None:
         """Take the waiting messages, which are spoken now."""
+        self._lost = False
         for each in self._messages:
             each.pending = False
 
@@ -113,4 +125,6 @@ class Conversation:
         """Make room for one more message of this length; the oldest go."""
         taken = sum(len(own.text) for own in self._messages)
         while self._messages and (len(self._messages) >= MOST or taken + letters > LONGEST):
-            taken -= len(self._messages.pop(0).text)
+            oldest = self._messages.pop(0)
+            self._lost |= oldest.pending
+            taken -= len(oldest.text)

@@ -17,6 +17,7 @@ from starlette.websockets import WebSocketDisconnect
 from engine import FRAME_SAMPLES, Engine, Library
 from studio.api import ApiSettings, create_api
 from studio.api.bodies.realtime_events import EVENTS, Item
+from studio.api.errors import ApiError
 from studio.api.realtime.conversation import LONGEST, MOST, Conversation
 from tests.studio.api.routes.test_voices import speak
 from tests.support.serving import wait_until
@@ -265,8 +266,21 @@ def test_a_conversation_is_bounded() -> None:
     piece = Item(content=[{"type": "input_text", "text": "x" * (LONGEST // 8)}])  # type: ignore[list-item]
     for number in range(3 * MOST):
         conversation.add(str(number), piece)
-        assert len(conversation.waiting()) <= LONGEST + MOST
+        conversation.take()
     assert conversation.last() == str(3 * MOST - 1)
+    with pytest.raises(ApiError, match="no item '10'"):
+        conversation.get("10")
+
+
+def test_no_text_is_spoken_without_its_beginning(socket: WebSocketTestSession) -> None:
+    """A writer of one message a word, who asks for the response at the end."""
+    for number in range(MOST + 5):
+        write(socket, f"word{number}", id=f"w{number}")
+    send(socket, "response.create")
+    assert until(socket, "error")[-1]["error"]["code"] == "too_large"
+    write(socket, "Again.")
+    send(socket, "response.create")
+    assert until(socket)[-1]["response"]["output"][0]["content"][0]["transcript"] == "Again."
 
 
 def test_doors_are_those_of_every_socket(engine: Engine, library: Library) -> None:
