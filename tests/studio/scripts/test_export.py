@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, SOUND_FORMATS, InvalidSetting, Pcm, Preset, TimbreError
 from studio.scripts.export import captions as captions_module
-from studio.scripts.export.audio_files import AudioFormat, Tags
+from studio.scripts.export.audio_files import AudioFormat, Tags, open_audio
 from studio.scripts.export.caption_rows import columns, wrapped
 from studio.scripts.export.captions import captions, chapter_list, srt, vtt
 from studio.scripts.export.export_files import export_file, export_lines
@@ -380,6 +380,28 @@ def test_other_rates_sound_the_same(tmp_path: Path, kind: str) -> None:
     pcm, rate = soundfile.read(path)
     assert rate == 48_000
     assert len(pcm) == pytest.approx(2 * each.timeline.samples, abs=100)
+
+
+@pytest.mark.parametrize(
+    ("form", "level"),
+    [
+        (AudioFormat("mp3"), 0.3),
+        (AudioFormat("mp3"), 1.0),
+        (AudioFormat("mp3", 44_100, 192), 0.3),
+        (AudioFormat("m4b"), 0.3),
+        (AudioFormat("ogg"), 0.3),
+    ],
+)
+def test_no_format_changes_the_level(tmp_path: Path, form: AudioFormat, level: float) -> None:
+    """LAME lowers all samples by 0.45 dB."""
+    wave = np.sin(np.arange(2 * SAMPLE_RATE) * 0.11) * level * 32767
+    path = tmp_path / f"level.{form.kind}"
+    with open_audio(path, form, Tags()) as file:
+        file.write(wave.astype(np.int16))
+    with av.open(str(path)) as opened:
+        heard = np.concatenate([each.to_ndarray()[0] for each in opened.decode(audio=0)])
+    middle = heard[len(heard) // 4 : len(heard) // 2]
+    assert 20 * math.log10(np.sqrt(2 * np.mean(middle**2)) / level) == pytest.approx(0, abs=0.1)
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "exe"}, {"rate": 1}, {"bitrate": 10**9}])
