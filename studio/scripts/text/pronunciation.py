@@ -14,6 +14,7 @@ from pydantic import Field
 
 from engine import InvalidSetting
 from studio.scripts.model import Record
+from studio.scripts.text.passages import clean
 from studio.scripts.text.tags import around_tags
 
 MAX_ENTRIES = 1_000
@@ -95,6 +96,7 @@ def _word_pattern(word: str) -> str:
 
 def _entry(number: int, line: str) -> Spelling:
     written, arrow, spoken = _partition(line) if len(line) <= MAX_LINE else ("", "", "")
+    written, spoken = clean(written), clean(spoken)  # as the lines that they are found in
     if not arrow or not 1 <= len(written) <= 100 or not 1 <= len(spoken) <= 200:
         raise InvalidSetting(
             "Line {number} of the pronunciation list is not `word = how it is said`: {line!r}",

@@ -53,3 +53,12 @@ def test_a_written_list_is_read_as_it_was(entries: dict[str, str]) -> None:
 def test_a_bad_entry_is_named() -> None:
     with pytest.raises(InvalidSetting, match="Line 2"):
         read_spellings("a = b\nnonsense")
+
+
+def test_what_is_not_in_a_line_is_not_in_an_entry() -> None:
+    """Lines are cleaned too, and a saved project with such marks was refused."""
+    read = read_spellings(
+        "GI\x07F\t=\tji\x7ff\n\u200fיוסי = yo\u00adsee\nNew\u00a0York = n\ud800y\n"
+    )
+    entries = [("GIF", "jif"), ("יוסי", "yosee"), ("New York", "ny")]
+    assert [(each.written, each.spoken) for each in read] == entries
