@@ -77,7 +77,7 @@ class LocalSynthesis:
         self, options: SayOptions, recording: Recording | None = None
     ) -> Iterator[LocalSpeech]:
         """`recording`: the checked reference, if there is one."""
-        if slow := describe_speed(self.engine.stats().speed):
+        if options.live and (slow := describe_speed(self.engine.stats().speed)):
             self.tell.line(slow)
         moods = self._choices().moods.in_text(options.text)
         request = replace(_request(options, self._voice(options, recording)), moods=moods)

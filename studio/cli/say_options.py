@@ -36,6 +36,11 @@ class SayOptions:
     play: bool = False
 
     @property
+    def live(self) -> bool:
+        """Whether somebody may hear it while it is made."""
+        return self.play or self.piped or self.out is None
+
+    @property
     def piped(self) -> bool:
         """Whether audio goes to standard output."""
         return self.out == STANDARD_OUTPUT

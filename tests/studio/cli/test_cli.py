@@ -298,6 +298,16 @@ def test_text_that_a_model_cannot_read_is_refused_before_it_is_loaded(
         refused(result, "mini can read none of this text: it speaks English")
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_a_slow_machine_is_told_to_who_listens(
+    opened: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, live: bool
+) -> None:
+    monkeypatch.setattr("studio.cli.local_speech.describe_speed", lambda speed: "It is slow.")
+    result = run("say", TEXT, "--out", "-" if live else tmp_path / "take.wav")
+    assert result.exit_code == 0, result.output
+    assert ("It is slow." in result.stderr) is live
+
+
 def test_words_need_no_quotes(opened: list[Sequence[str]], tmp_path: Path) -> None:
     out = [tmp_path / "one.wav", tmp_path / "many.wav"]
     for words, file in zip(([TEXT], TEXT.split()), out, strict=True):
