@@ -156,8 +156,9 @@ class Page:
         if text:
             lines = (" ".join(line.split()) for line in text.split(_BREAK))
             joined = (" " if self._level else _BREAK).join(lines)
-            joined = joined.removeprefix("[]").lstrip() if self._leads else joined
             kind = self._kind
+            if self._leads or kind == "notes":
+                joined = joined.removeprefix("[]").lstrip()
             if not kind and self._is_note and (self._leads or _NUMBERED.match(joined)):
                 kind, self._item = "notes", self._item + 1
             self._rows.add(Block(joined, self._level or Block.level, kind=kind, item=self._item))

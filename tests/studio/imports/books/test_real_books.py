@@ -168,6 +168,18 @@ def test_copyright_page_numbers_and_index_are_left_out_and_can_be_taken_in() -> 
     assert len({line.id for line in script.lines}) == len(texts)
 
 
+def test_a_notes_brackets_are_no_line_of_it() -> None:
+    """As Sphinx writes it in Debian's developers-reference.epub."""
+    page = (
+        '<p>It rained.<a class="footnote-reference" href="#n" role="doc-noteref">1</a></p>'
+        '<aside class="footnote" id="n" role="doc-footnote"><span class="label"><span>[</span>'
+        '<a role="doc-backlink" href="#r">1</a><span>]</span></span><p>For a week.</p></aside>'
+    )
+    found = imported("a.epub", book({"a.xhtml": page}))
+    assert lines(found) == ["It rained."]
+    assert left(found, "notes") == ["For a week."]
+
+
 def test_the_numbers_that_sisu_writes_beside_paragraphs_are_left_out() -> None:
     """As in Debian's live-manual."""
     beside = (
