@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +236,30 @@ def test_the_fastest_number_of_threads_is_found(monkeypatch: pytest.MonkeyPatch)
         "engine.worker.kernels.cpu.threads._seconds", lambda run, count: seconds[count]
     )
     assert fastest(lambda count: None, 7) == 4
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "found"),
+    [
+        (lambda count, trial: False, 1),
+        (lambda count, trial: trial < 4, 1),  # it becomes quiet
+        (lambda count, trial: count > 1, 2),  # others use a core all the time
+    ],
+)
+def test_a_busy_machine_decides_nothing(
+    monkeypatch: pytest.MonkeyPatch, disturbed: Callable[[int, int], bool], found: int
+) -> None:
+    """One thread is taken where it was fastest undisturbed; all are where that cannot be told."""
+    lost, trials = [0], [0, 0, 0]
+
+    def seconds(run: Callable[[int], object], count: int) -> float:
+        lost[0] += 200 * disturbed(count, trials[count])
+        trials[count] += 1
+        return 0.01 * count
+
+    monkeypatch.setattr("engine.worker.kernels.cpu.threads._seconds", seconds)
+    monkeypatch.setattr("engine.worker.kernels.cpu.threads._lost_cores", lambda: lost[0])
+    assert fastest(lambda count: None, 2) == found
 
 
 def test_a_closed_team_runs_on_the_calling_thread_alone() -> None:
