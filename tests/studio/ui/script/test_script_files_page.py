@@ -101,6 +101,7 @@ def test_an_export_shows_how_far_it_is_also_after_a_reload_and_is_cancelled(
     page.get_by_role("tab").first.wait_for()
     open_tab(page, "Script")
     page.get_by_role("button", name="Show an example").click()
+    page.locator("#script-lines article").nth(5).wait_for()  # before it there is nothing to speak
     page.locator(".timbre-go:visible").click()
     page.locator("#script-lines").get_by_text("6 lines · 6 rendered").wait_for()
     section = page.locator("#script-export")
