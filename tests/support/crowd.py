@@ -46,8 +46,8 @@ def serve(data: Path) -> None:
         application, address = FastAPI(), serving.listen("127.0.0.1", 0)
         application.get("/running")(lambda: engine.stats().running)
         page.mount_page(application, open_studio(engine, Library(data / "voices")))
+        print(address.getsockname()[1], flush=True)  # a server writes what is printed into its log
         threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
-        print(address.getsockname()[1], flush=True)
         sys.stdin.read()
 
 
