@@ -14,7 +14,8 @@ MONTHS = (
 )  # fmt: skip
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTH = "|".join([*MONTHS, *(rf"{month[:3]}\b\.?" for month in MONTHS), r"Sept\b\.?"])
-_DAY = r"Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
+SHORT_MONTHS = "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
+SHORT_DAYS = r"Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
 _YEAR = r"[12][0-9]{3}"
 _NO_MORE = r"(?![\w]|[.,:/-][0-9])"
 
@@ -33,10 +34,10 @@ _DAY_MONTH = re.compile(
     rf"(?:\sof)?\s({_MONTH})(?:,?\s({_YEAR}))?{_NO_MORE}"
 )
 _MONTH_YEAR = re.compile(rf"\b({_MONTH}),?\s({_YEAR}){_NO_MORE}")
-_SHORT_MONTH = re.compile(r"\b(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.(?=\s[0-9a-z]|,)")
-_WEEKDAYS = re.compile(rf"\b({_DAY})\s?[-–]\s?({_DAY})\b")
+_SHORT_MONTH = re.compile(rf"\b({SHORT_MONTHS})\.(?=\s[0-9a-z]|,)")
+_WEEKDAYS = re.compile(rf"\b({SHORT_DAYS})\s?[-–]\s?({SHORT_DAYS})\b")
 _WEEKDAY = re.compile(
-    rf"\b({_DAY})(?:\.,?|,)?(?=\s[0-9]|\s(?:{_MONTH})\b)|\b((?:{_DAY}))\.(?=\s[a-z&]|[,;)])|\b(Mon|Tues|Wed|Thurs?|Fri)\.(?=\s|$)"
+    rf"\b({SHORT_DAYS})(?:\.,?|,)?(?=\s[0-9]|\s(?:{_MONTH})\b)|\b((?:{SHORT_DAYS}))\.(?=\s[a-z&]|[,;)])|\b(Mon|Tues|Wed|Thurs?|Fri)\.(?=\s|$)"
 )
 _DECADE = re.compile(
     r"(?<![\w.,])([12][0-9]{2}0)['’]?s(?:\s?[-–]\s?['’]?((?:[12][0-9])?[0-9]0)s)?(?!\w)"
@@ -96,12 +97,12 @@ def dates(text: str) -> str:
     for slashed in (_ON_SLASHED, _BY_SLASHED):
         text = slashed.sub(lambda m: f"{MONTHS[int(m[1]) - 1]} {ordinal(m[2])}", text)
     text = _SINCE.sub(lambda m: f"{m[1]} {year(m[2])} {m[3]} ", text)
-    text = _WEEKDAYS.sub(lambda m: f"{_weekday(m[1])} to {_weekday(m[2])}", text)
+    text = _WEEKDAYS.sub(lambda m: f"{weekday_name(m[1])} to {weekday_name(m[2])}", text)
     text = _WEEKDAY.sub(_say_weekday, text)
     text = _DAY_MONTH.sub(_say_day_month, text)
     text = _MONTH_DAY.sub(_say_month_day, text)
-    text = _MONTH_YEAR.sub(lambda m: f"{_month(m[1])} {year(m[2])}", text)
-    text = _SHORT_MONTH.sub(lambda m: _month(m[1]), text)
+    text = _MONTH_YEAR.sub(lambda m: f"{month_name(m[1])} {year(m[2])}", text)
+    text = _SHORT_MONTH.sub(lambda m: month_name(m[1]), text)
     text = _ERA.sub(_say_era, text)
     text = _ERA_FIRST.sub(lambda m: f"{letter_names('ad')} {cardinal(m[1])}", text)
     text = _DECADE.sub(lambda m: decade(m[1]) + (f" to {decade(m[2])}" if m[2] else ""), text)
@@ -148,16 +149,16 @@ def _say_military(match: re.Match[str]) -> str:
     return f"{spoken} {'hundred' if minute == '00' else late} hours"
 
 
-def _month(written: str) -> str:
+def month_name(written: str) -> str:
     return next(month for month in MONTHS if month.startswith(written[:3]))
 
 
-def _weekday(written: str) -> str:
+def weekday_name(written: str) -> str:
     return next(day for day in DAYS if day.startswith(written[:3]))
 
 
 def _say_weekday(match: re.Match[str]) -> str:
-    spoken = _weekday(match[1] or match[2] or match[3])
+    spoken = weekday_name(match[1] or match[2] or match[3])
     return f"{spoken}{',' if ',' in match[0] else '.' if match[3] else ''}"
 
 
@@ -197,8 +198,8 @@ def _say_month_day(match: re.Match[str]) -> str:
         return match[0]
     left, right = match.string[: match.start()], match.string[match.end() :]
     if match[0].endswith(f" {day}") and left.lower().endswith("in ") and _COUNT_AFTER.match(right):
-        return f"{_month(month)} {cardinal(day)}"  # "in March 10 men came"
-    spoken = f"{_month(month)} {ordinal(day)}" + (f" to {ordinal(last)}" if last else "")
+        return f"{month_name(month)} {cardinal(day)}"  # "in March 10 men came"
+    spoken = f"{month_name(month)} {ordinal(day)}" + (f" to {ordinal(last)}" if last else "")
     return f"{spoken}, {year(when)}" if when else spoken
 
 
@@ -207,7 +208,7 @@ def _say_day_month(match: re.Match[str]) -> str:
     if not _valid(day) or (last and not _valid(last)):
         return match[0]
     days = ordinal(day) + (f" to {ordinal(last)}" if last else "")
-    spoken = f"{article or 'the '}{days} of {_month(month)}"
+    spoken = f"{article or 'the '}{days} of {month_name(month)}"
     return f"{spoken} {year(when)}" if when else spoken
 
 

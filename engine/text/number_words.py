@@ -86,3 +86,9 @@ def _nth(value: int) -> str:
     from num2words import num2words
 
     return str(num2words(value, lang="en", to="ordinal"))
+
+
+def raised_to(exponent: str) -> str:
+    """What is said behind a base; figures other than 2 and 3 stay figures."""
+    named = exponent.replace("-", "minus ")
+    return {"2": " squared", "3": " cubed"}.get(named, f" to the power of {named}")

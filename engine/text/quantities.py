@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from engine.text.letters import letter_names
-from engine.text.number_words import cardinal, number, ordinal, spelled, year
+from engine.text.number_words import cardinal, number, ordinal, raised_to, spelled, year
 
 NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,6}(?:\.[0-9]{1,20})?|[0-9]{1,60}(?:\.[0-9]{1,20})?|\.[0-9]{1,20})"  # noqa: E501
 _SCALES = {
@@ -366,8 +366,7 @@ def _say_inches(match: re.Match[str], before: str) -> str:
 
 
 def _say_power(match: re.Match[str]) -> str:
-    power = (match[1] or {"²": "2", "³": "3"}[match[2]]).replace("-", "minus ")
-    return {"2": " squared", "3": " cubed"}.get(power, f" to the power of {power}")
+    return raised_to(match[1] or {"²": "2", "³": "3"}[match[2]])
 
 
 def _say_lone(match: re.Match[str]) -> str:
@@ -449,7 +448,7 @@ def _say_range(match: re.Match[str]) -> str:
     spaced = match[0] != match[0].replace(" ", "")
     if low == high and low in ("20", "50"):
         return f"{cardinal(low)} {cardinal(high)}"
-    if low.isdecimal() and high.isdigit():
+    if low.isdecimal() and high.isdecimal():
         if len(low) == len(high) == 4 and "1100" <= low <= "2099" and "1100" <= high <= "2099":
             return f"{year(low)} to {year(high)}"
         if len(low) == 4 and len(high) == 2 and "1100" <= low <= "2099" and low[2:] < high:

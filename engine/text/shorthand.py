@@ -10,7 +10,8 @@ import html
 import re
 from collections.abc import Callable
 
-from engine.text.dates import DAYS, MONTHS
+from engine.text.dates import MONTHS, SHORT_DAYS, SHORT_MONTHS, month_name, weekday_name
+from engine.text.number_words import raised_to
 
 _TIMES = {"wk": "week", "mo": "month", "yr": "year", "hr": "hour"}
 _WINDS = {
@@ -30,9 +31,7 @@ _SEVERAL = {
     "100": "hundreds", "1000": "thousands", "10000": "tens of thousands",
     "100000": "hundreds of thousands",
 }  # fmt: skip
-_MONTH = "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
-_ANY_MONTH = f"(?:{'|'.join(MONTHS)}|(?:{_MONTH})\\b\\.?)"
-_DAY = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
+_ANY_MONTH = f"(?:{'|'.join(MONTHS)}|(?:{SHORT_MONTHS})\\b\\.?)"
 _REGIONS = (
     "London|England|Wales|Ireland|Yorkshire|Sussex|Devon|Korea|Carolina|Dakota|Virginia|America|"
     r"Africa|[A-Z][a-z]{2,20}\s(?:St|Ave|Rd|Blvd|Dr|Street|Avenue|Road)\b"
@@ -41,21 +40,12 @@ _AFTER_TIMES = "we|he|she|they|it|I|the|on|in|sharp|today|tomorrow|tonight"
 _COUNTED = "km|miles|people|users|years|tons|tonnes|views|subscribers"
 
 
-def _full(short: str, names: tuple[str, ...]) -> str:
-    return next(name for name in names if name.startswith(short[:3]))
-
-
 def _say_inches(match: re.Match[str]) -> str:
     """ "3/4" bolt"; a mark that closes a quotation is none of inches."""
     if match[2] == '"' and match.string[: match.start()].count('"') % 2:
         return match[0]
     ends = re.match(r"\s?(?:[.,;:)]|$)", match.string[match.end() :])
     return f"{match[1]} inch{'es' if ends else ''}"
-
-
-def _say_power(match: re.Match[str]) -> str:
-    power = match[1].translate(_RAISED).replace("-", "minus ")
-    return {"2": " squared", "3": " cubed"}.get(power, f" to the power of {power}")
 
 
 def _say_angle(match: re.Match[str]) -> str:
@@ -123,7 +113,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
     ),
     (
         re.compile(rf"(?<![A-Za-z]{{2}})(?<=[0-9A-Za-z)])(?![²³](?![{_SMALL}]))(⁻?[{_SMALL}]{{1,3}})"),
-        _say_power,
+        lambda m: raised_to(m[1].translate(_RAISED)),
     ),
     (re.compile(r"(?<=[0-9A-Za-z)])ⁿ"), lambda m: " to the power of n"),
     (  # 2024-02-01T07:05:00Z
@@ -176,16 +166,16 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         lambda m: f"{m[1]} times ",
     ),
     (
-        re.compile(rf"(?<!\w)({_MONTH})\.?\s?[-–/]\s?({_MONTH}|May)\b\.?(?!\s?[0-9])"),
-        lambda m: f"{_full(m[1], MONTHS)} to {_full(m[2], MONTHS)}",
+        re.compile(rf"(?<!\w)({SHORT_MONTHS})\.?\s?[-–/]\s?({SHORT_MONTHS}|May)\b\.?(?!\s?[0-9])"),
+        lambda m: f"{month_name(m[1])} to {month_name(m[2])}",
     ),
     (
         re.compile(rf"(?<!\w)({_ANY_MONTH}\s[12][0-9]{{3}})\s?[-–]\s?(?={_ANY_MONTH}\s[12][0-9]{{3}})"),
         lambda m: f"{m[1]} to ",
     ),
     (
-        re.compile(rf"(?<!\w)({_DAY})/({_DAY})(?!\w)"),
-        lambda m: f"{_full(m[1], DAYS)} and {_full(m[2], DAYS)}",
+        re.compile(rf"(?<!\w)({SHORT_DAYS})/({SHORT_DAYS})(?!\w)"),
+        lambda m: f"{weekday_name(m[1])} and {weekday_name(m[2])}",
     ),
     (
         re.compile(rf"(?<![\w.])([NSEW])\.\s(?=(?:{_REGIONS}))"),
