@@ -24,7 +24,7 @@ from training.batching.talker_dataset import (
     TalkerDataset,
     Tokenize,
 )
-from training.data.speakers import STYLES, TRAINED, all_speakers
+from training.data.speakers import FIRST_OTHER, NAMED, STYLES, TRAINED, all_speakers
 from training.data.speech_format import PHONES_A_FRAME
 from training.data.voice_descriptions import describe
 
@@ -124,7 +124,7 @@ class Batcher:
         self.role = torch.tensor(special.role, device=dataset.device)
         self.by_speaker = torch.zeros(TRAINED + 1, dtype=torch.long, device=dataset.device)
         self.order = torch.zeros(0, dtype=torch.long, device=dataset.device)
-        # For each size: rows of all utterances, and of those without a style.
+        # For each size: rows of what is said by a vector alone, and of what is said in context.
         self.sizes: list[tuple[Tensor, Tensor]] = []
 
     def refresh(self) -> None:
@@ -138,8 +138,14 @@ class Batcher:
         need = table[:, TEXT_LENGTH] + table[:, FRAMES]
         number = torch.bucketize(need, torch.tensor([s.most for s in SIZES], device=need.device))
         by_size = [number == index for index in range(len(SIZES))]
-        own_manner = table[:, STYLE] == 0
-        self.sizes = [(own.nonzero()[:, 0], (own & own_manner).nonzero()[:, 0]) for own in by_size]
+        # Vectors tell mixtures of the first styles apart; any other voice needs its recording.
+        # Whoever has a name is asked for by it, and needs none.
+        alone = table[:, SPEAKER] < FIRST_OTHER
+        in_context = (table[:, STYLE] == 0) & (table[:, SPEAKER] >= len(NAMED))
+        self.sizes = [
+            ((size & alone).nonzero()[:, 0], (size & in_context).nonzero()[:, 0])
+            for size in by_size
+        ]
 
     def draw_size(self, rows: int, in_context: bool) -> Batch:
         """A batch of one size with about `rows` rows; all utterances are equally likely."""

@@ -125,7 +125,8 @@ NAMED = (
            {"alpha": 0.3, "gongitsune": 0.2, "kumo": 0.5}, pitch=1.22, tract=1.05, pace=1.04,
            tilt=1.4, spread=1.2),
 )  # fmt: skip
-TRAINED = len(NAMED) + FIRST + MORE + WIDE + OTHERS
+FIRST_OTHER = len(NAMED) + FIRST + MORE + WIDE  # before it all are mixtures of the first styles
+TRAINED = FIRST_OTHER + OTHERS
 
 
 def _shares(random: Random, man: bool) -> list[float]:

@@ -22,7 +22,7 @@ from training.batching.talker_dataset import (
     TEXT_LENGTH,
     TalkerDataset,
 )
-from training.data.speakers import TRAINED
+from training.data.speakers import FIRST_OTHER, NAMED, TRAINED
 
 UTTERANCES = 24
 BASE = 1530
@@ -66,7 +66,9 @@ def make_dataset() -> TalkerDataset:
     table = torch.zeros(UTTERANCES, 6, dtype=torch.long)
     table[:, TEXT], table[:, TEXT_LENGTH] = texts.cumsum(0) - texts, texts
     table[:, CODE], table[:, FRAMES] = kept.cumsum(0) - kept, frames
-    table[:, SPEAKER], table[:, STYLE] = torch.randint(0, 4, (2, UTTERANCES))
+    some = torch.tensor([0, 1, len(NAMED), FIRST_OTHER])
+    table[:, SPEAKER] = some[torch.randint(0, 4, (UTTERANCES,))]
+    table[:, STYLE] = torch.randint(0, 4, (UTTERANCES,))
     table[:8, STYLE] = 0
     dataset.text = torch.randint(0, BASE, (int(texts.sum()),))
     dataset.codes = torch.randint(0, 256, (int(kept.sum()), 16), dtype=torch.uint8)
@@ -181,6 +183,14 @@ def test_a_batch_of_one_size_holds_whole_utterances(in_context: bool) -> None:
         assert batch.ends.any(1).all()
     sizes = {batch.text.shape[1] for batch in drawn}
     assert sizes <= {size.in_context if in_context else size.alone for size in SIZES}
+
+
+def test_voices_of_other_styles_are_said_in_context_alone_and_named_ones_never() -> None:
+    dataset = make_dataset()
+    alone, in_context = map(torch.cat, zip(*make_batcher(dataset).sizes, strict=True))
+    speakers = dataset.table[:, SPEAKER]
+    assert set(speakers[alone].tolist()) == {0, 1, len(NAMED)}
+    assert set(speakers[in_context].tolist()) == {len(NAMED), FIRST_OTHER}
 
 
 @pytest.mark.parametrize("is_target", [False, True])
