@@ -170,8 +170,7 @@ class StreamingText:
         if spoken_size(self._group) <= from_:
             return 0
         sent = self._fed - self._feed.held  # a word that is held back may be in the next group
-        place = open_end(self._group, from_)
-        if place and spoken_size(self._group[:place]) <= most:
+        if place := open_end(self._group, from_, most):
             return max(place, sent)
         if spoken_size(self._group) <= most:
             return 0

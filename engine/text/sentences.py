@@ -52,6 +52,7 @@ _WIDE_END = r"[。！？]+[”’」』）]*"
 _END = re.compile(rf"(?:{_LATIN_END}|{_WIDE_END}|(?<!\s)\s*\n\s*)")
 _TAIL = 40  # characters before a full stop that show whether it is one of an abbreviation
 _FOLLOWING = re.compile(r"[^\w\n]{0,40}(\w{1,40})(?=[^\w])")  # a whole word
+_SEEN_AFTER = 200  # characters behind a sentence that show whether it ends
 _PROBES = ("He", "Smithson", "houses", "12")  # words of all kinds that may follow
 _NEVER_LAST = re.compile(
     r"(?:^|\s)(?:Mr|Mrs|Ms|Dr|Prof|Gen|Col|Capt|Lt|Sgt|Rev|Hon|Sen|Gov|St|Mt|vs|e\.g|i\.e)$"
@@ -105,12 +106,16 @@ def piece_end(text: str, longest: int, keep: re.Pattern[str] = _NOTHING_KEPT) ->
     return len(text) if limit == len(text) else _place_to_cut(window, limit, keep)
 
 
-def open_end(text: str, least: int) -> int:
-    """Where open text may be cut: after the first sentence that ends after `least` letters; 0: not
-    yet. More text must have begun after it.
+def open_end(text: str, least: int, most: int) -> int:
+    """Where open text may be cut: after the first sentence that ends after `least` letters and
+    takes at most `most`; 0: not yet. More text must have begun after it.
     """
-    for match in _END.finditer(text, _prefix(text, least) - 1):
-        if letters(text[match.end() :]) and _is_end(text, match, "auto"):
+    window = text[: most + _SEEN_AFTER]
+    begun = max((place for place, mark in enumerate(window) if mark.isalnum()), default=0)
+    for match in _END.finditer(window, _prefix(text, least) - 1):
+        if match.end() > begun or spoken_size(text[: match.end()]) > most:
+            return 0
+        if _is_end(text, match, "auto"):
             return match.end()
     return 0
 

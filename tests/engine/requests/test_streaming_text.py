@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -130,6 +132,14 @@ def test_an_open_text_that_is_closed_late_ends():
             }
             scheduler.commit_audio(plan.number, sound, now)
     assert not scheduler.active
+
+
+@pytest.mark.parametrize("text", ["a. ", "Mr. ", "… "])
+def test_marks_that_end_nothing_are_read_in_time(text: str):
+    streaming = StreamingText(FakeCheckpoint(), 200_000, 400, 100_000)
+    begun = time.process_time()
+    streaming.first((text * 10_000)[:10_000])
+    assert time.process_time() - begun < 2  # 5 to 15 s, when each mark looked at all that follows
 
 
 CHINESE = "今天的天气非常好我们去公园散步看到了很多美丽的花朵。" * 8
