@@ -1,5 +1,5 @@
-"""The commands serve, say, voices and info, on a local engine or on a server.
+"""The commands of Timbre, on a local engine or on a server.
 
-`app.py` reads arguments and environment and passes them in. It imports a command's modules when the
-command is run, so that `--help` needs none of them.
+`app.py` reads arguments and environment and passes them to `commands`, which imports a command's
+modules when the command is run, so that `--help` needs none of them.
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import typer
@@ -59,3 +60,20 @@ def read_words() -> Iterator[str]:
             "Standard input is not UTF-8 text: what follows is left out. Convert it, for "
             "example with iconv."
         ) from error
+
+
+def feed(
+    words: Iterable[str], append: Callable[[str], None], close: Callable[[], None], tell: Reporter
+) -> None:
+    """Feed text to a stream as it is read; in a daemon thread, since reading may block forever."""
+    from engine import TimbreError
+
+    def run() -> None:
+        try:
+            for piece in words:
+                append(piece)
+        except TimbreError as error:
+            tell.line(str(error))
+        close()
+
+    threading.Thread(target=run, name="words", daemon=True).start()

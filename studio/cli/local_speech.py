@@ -1,4 +1,4 @@
-"""`say` on an engine of this process."""
+"""`say` on an engine of this machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine import (
+    BootedProcess,
     Capabilities,
     Library,
     Pcm,
@@ -22,15 +23,29 @@ from engine import (
     check_readable,
     load_reference_audio,
 )
-from studio.cli.console import Reporter
+from studio.cli.app_context import AppContext
+from studio.cli.console import Reporter, feed
 from studio.cli.listing import describe_speed
 from studio.cli.say_options import SayOptions, check_options
-from studio.cli.text_feeder import feed
+from studio.cli.speech_output import Take, check_loudspeaker, speak
 from studio.voices.moods import split_mood
 from studio.voices.voice_catalog import Choices
 
 
-def check(options: SayOptions, choices: Choices) -> None:
+def say_here(options: SayOptions, context: AppContext, booted: BootedProcess | None) -> Take:
+    """What can be refused is refused before a model is loaded."""
+    able, tell = context.capabilities(), context.tell
+    _check(options, Choices(able, context.library()))
+    _check_language(options.language, able.values())
+    _check_text(options, able)
+    recording = _record(options.reference, tell) if options.reference else None
+    check_loudspeaker(options)
+    with context.engine(booted) as engine:
+        here = LocalSynthesis(engine, context.library(), tell)
+        return speak(options, here.open(options, recording), tell)
+
+
+def _check(options: SayOptions, choices: Choices) -> None:
     """Checks that need no loaded model."""
     check_options(options)
     if not options.reference:
@@ -39,7 +54,7 @@ def check(options: SayOptions, choices: Choices) -> None:
         choices.moods.named(split_mood(options.mood)[0])
 
 
-def check_language(language: str, able: Iterable[Capabilities]) -> None:
+def _check_language(language: str, able: Iterable[Capabilities]) -> None:
     """Raises UnknownLanguage where no checkpoint speaks it."""
     known = ("auto", *dict.fromkeys(each for own in able for each in own.languages))
     if language.strip().lower() not in known:
@@ -50,14 +65,14 @@ def check_language(language: str, able: Iterable[Capabilities]) -> None:
         )
 
 
-def check_text(options: SayOptions, able: Mapping[str, Capabilities]) -> None:
+def _check_text(options: SayOptions, able: Mapping[str, Capabilities]) -> None:
     """Raises InvalidText where the one model that is there can read nothing of it."""
     if options.words is None and len(able) == 1:
         [(name, own)] = able.items()
         check_readable(_request(options, Preset("")), name, own)
 
 
-def record(path: Path, tell: Reporter) -> Recording:
+def _record(path: Path, tell: Reporter) -> Recording:
     """Load a reference and report what was changed."""
     recording = load_reference_audio(path)
     tell.line(", ".join([f"{path.name}: {recording.seconds:.1f} s", *recording.notes]))

@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
@@ -35,8 +36,12 @@ from engine import (
     write_atomic,
 )
 from studio import VERSION
+from studio.cli.app_context import AppContext
 from studio.cli.console import Reporter
+from studio.cli.own_process import process_ahead
+from studio.cli.reference import asked, compared
 from studio.voices.transcription import Transcribe
+from studio.voices.voice_catalog import Choices
 from training.voice.words import word_errors, words_of
 
 SENTENCES = (
@@ -50,6 +55,7 @@ WARM = "Good morning, and welcome."
 GAP = 0.005  # seconds of silence that are heard
 PROC = Path("/proc")
 PACKAGES = ("torch", "numba", "numpy")
+EXACT = {"device": "cpu", "dtype": "float32", "weights": "full"}
 ADVICE = (
     "To send it in, paste what follows into an issue (docs/results-from-users.md). It holds "
     "nothing about you, no path and no name of this machine."
@@ -286,6 +292,32 @@ def run(
         **memory,
         "device_mb": round(stats.memory / 1e6),
     }
+
+
+def bench_machine(
+    context: AppContext, voice: str, reference: Path | None, out: Path | None, whole: bool
+) -> Iterator[str]:
+    """Measure, keep the card in the file `out`, and return lines for the user.
+
+    `whole`: as a card to send in. `reference`: a Python that has the reference package.
+    """
+    if out:
+        check_place(out)
+    with process_ahead(context.settings) as booted:
+        heard = context.transcribe()
+        choices = Choices(context.capabilities(), context.library())
+        speaker = choices.read(voice, "") if voice else choices.default("")
+        if reference:
+            asked(reference, speaker)
+        card = run(
+            partial(context.engine, booted), context.models()[0], speaker, heard, context.tell
+        )
+    if reference:
+        exact = replace(context, settings=context.settings.model_copy(update=EXACT))
+        card |= compared(reference, context.models()[0], speaker, exact.engine)
+    if out:
+        save(out, card)
+    return main_lines(card, not_measured(heard, reference), whole)
 
 
 def main_lines(card: Mapping[str, Any], left: str, whole: bool) -> Iterator[str]:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from engine import InvalidAudio, Pcm
+from studio.cli.app_context import AppContext
 from studio.cli.connection import Connection, ServerError
 from studio.cli.console import Reporter
-from studio.cli.say_options import SayOptions
-from studio.cli.speech_output import Speech
+from studio.cli.say_options import SayOptions, check_options
+from studio.cli.speech_output import Speech, Take, speak
 from studio.voices.moods import split_mood
 
 PATH = "/v1/audio/speech"
@@ -83,6 +84,17 @@ class Server:
             yield from _listed(answer.json())
         except (ValueError, KeyError, TypeError) as error:
             raise self.connection.not_timbre(answer.status_code) from error
+
+
+def server_of(context: AppContext) -> Server:
+    """The server that the settings name."""
+    settings = context.settings
+    return Server(Connection(settings.server, settings.key.get_secret_value()), context.tell)
+
+
+def say_there(options: SayOptions, context: AppContext) -> Take:
+    check_options(options)
+    return speak(options, server_of(context).open(options), context.tell)
 
 
 def _listed(listing: Any) -> list[str]:

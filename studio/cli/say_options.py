@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from engine import InvalidSetting, check_target
+from engine import InvalidSetting, InvalidText, check_target
+from studio.cli.console import read_words
 from studio.voices.moods import split_mood
 from studio.voices.voice_catalog import NO_INSTRUCTION
 
@@ -44,6 +46,18 @@ class SayOptions:
     def piped(self) -> bool:
         """Whether audio goes to standard output."""
         return self.out == STANDARD_OUTPUT
+
+
+def read_options(argument: str, option: str, **others: Any) -> SayOptions:
+    """The options with the text, which is given in one of two ways. Raises InvalidSetting."""
+    if argument and option:
+        raise InvalidSetting("Give the text once, either as TEXT or as --text.")
+    text = argument or option
+    if not text.strip():
+        raise InvalidText("There is nothing to say. Give a text, or - to read standard input.")
+    if text == "-":
+        return SayOptions(words=read_words(), **others)
+    return SayOptions(text=text, **others)
 
 
 def check_options(options: SayOptions) -> None:

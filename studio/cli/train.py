@@ -30,7 +30,7 @@ class TrainOptions:
     resume: str = ""  # the id of a training that was stopped
 
 
-def trainings_told(data: Path) -> Iterator[str]:
+def list_trainings(data: Path) -> Iterator[str]:
     """A line for each training, the newest first."""
     trainings = VoiceTraining(data)
     for training in trainings.list():

@@ -13,8 +13,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from engine import InvalidText, Pcm
 from studio.cli.connection import Connection, ServerError
-from studio.cli.console import Reporter
-from studio.cli.text_feeder import feed
+from studio.cli.console import Reporter, feed
 
 PATH = "/v1/audio/speech/stream"
 STILL = 10.0  # seconds without messages after which a keep-alive is sent

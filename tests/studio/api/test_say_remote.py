@@ -25,6 +25,7 @@ from studio.api import ApiSettings, create_api
 from studio.cli import app_context, speech_output, websocket_speech
 from studio.cli.connection import Connection
 from studio.cli.console import Console
+from studio.cli.plain_errors import REFUSED
 from studio.cli.remote import Server
 from studio.cli.say_options import SayOptions
 from studio.cli.speech_output import speak
@@ -294,5 +295,5 @@ def test_another_program_that_answers_is_told_from_timbre(tmp_path: Path) -> Non
     with serving(other) as url:
         for line in (("voices",), ("say", TEXT, "--out", tmp_path / "x.wav")):
             told = run(*line, "--server", url)
-            assert told.exit_code == app.REFUSED
+            assert told.exit_code == REFUSED
             assert "not as a Timbre server does" in told.output
