@@ -37,6 +37,7 @@ LEAST_GAIN = 0.1  # dB nearer than the clone
 LESS_LIKE = 0.08  # of the encoder's cosine below the clone's
 BANDS = 40  # of the long-term spectrum, equally wide in log frequency
 EDGES = (80.0, 10_000.0)  # Hz
+RANGE = 60.0  # dB below the loudest band, where a recording of 16,000 Hz has nothing
 
 Recognise = Callable[[Waveform], str]
 Floats = NDArray[np.float64]
@@ -140,7 +141,7 @@ def cosine(one: Waveform, two: Waveform) -> float:
 
 
 def spectrum_of(waves: Sequence[Waveform]) -> Floats:
-    """The long-term spectrum of what is audible, in dB around its own mean [bands]."""
+    """The long-term spectrum of what is audible, in dB below its loudest band [bands]."""
     size = 2 * WINDOW
     power = np.zeros(size // 2 + 1)
     for wave in waves:
@@ -157,14 +158,15 @@ def spectrum_of(waves: Sequence[Waveform]) -> Floats:
     counts = np.bincount(band[inside], minlength=BANDS)
     levels = 10 * np.log10(np.maximum(sums / np.maximum(counts, 1), 1e-9))
     filled: Floats = np.where(counts > 0, levels, np.nan)
-    return filled - np.nanmean(filled)
+    return np.maximum(filled - np.nanmax(filled), -RANGE)
 
 
 def spectral_distance(waves: Sequence[Waveform], wanted: Floats) -> float:
-    """dB (root mean square over the bands) between two long-term spectra."""
+    """dB (root mean square) between two long-term spectra, in the bands that the wanted one has."""
     if not waves:
         return 99.0
-    return float(np.sqrt(np.nanmean(np.square(spectrum_of(waves) - wanted))))
+    apart = (spectrum_of(waves) - wanted)[wanted > -RANGE]
+    return float(np.nanstd(apart))
 
 
 def pace(spoken: object) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+import soxr
 
 from engine import InvalidAudio, InvalidSetting, InvalidText, NotSaved, RequestError, TimbreError
 from studio.voices.voice_training import VoiceTraining
@@ -216,6 +217,17 @@ def test_a_darker_voice_is_farther_in_its_spectrum() -> None:
     assert judge.spectral_distance([0.3 * wave], own) == pytest.approx(0, abs=1e-6)
     darker = np.convolve(wave, np.ones(8) / 8, "same").astype(np.float32)
     assert judge.spectral_distance([darker], own) > 2
+
+
+def test_bands_that_a_recording_lacks_are_not_judged() -> None:
+    """Recordings of 16,000 Hz end at 8,000: a voice that speaks above it is no farther for that."""
+    noise = np.random.default_rng(0).standard_normal(3 * RATE)
+    wave = (0.05 * noise * (1 + voiced(3))).astype(np.float32)
+    low = soxr.resample(soxr.resample(wave, RATE, 16_000), 16_000, RATE)
+    wanted = judge.spectrum_of([low])
+    assert judge.spectral_distance([wave], wanted) < 1
+    darker = np.convolve(wave, np.ones(8) / 8, "same").astype(np.float32)
+    assert judge.spectral_distance([darker], wanted) > 2
 
 
 def test_general_texts_are_none_that_are_read() -> None:
