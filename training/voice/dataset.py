@@ -29,6 +29,7 @@ from training.voice.sequences import Line, SequenceMaker, batch_of
 HELD_OUT = 10  # one line in so many
 TWO_SPEAKERS = 0.15  # share of a second group of vectors that is one
 APART = 2.0  # times the spread within, that two people's vectors lie apart
+ALIKE = 0.93  # cosine of two groups' means from which both are one person in two ways of speaking
 MISMATCHED = 0.25  # share of lines with others' words at which the whole list is wrong
 
 
@@ -153,7 +154,8 @@ def _apart(unit: Vector, first: np.ndarray, second: np.ndarray) -> bool:
     within = np.concatenate(
         [np.linalg.norm(unit[first] - one, axis=1), np.linalg.norm(unit[second] - two, axis=1)]
     )
-    return bool(np.linalg.norm(one - two) > APART * np.sqrt(np.mean(within**2)))
+    alike = one @ two / (np.linalg.norm(one) * np.linalg.norm(two))
+    return bool(alike < ALIKE and np.linalg.norm(one - two) > APART * np.sqrt(np.mean(within**2)))
 
 
 @torch.inference_mode()

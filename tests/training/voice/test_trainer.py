@@ -140,8 +140,8 @@ def test_somebody_else_is_left_out_and_two_people_are_refused() -> None:
     random = np.random.default_rng(0)
     ann, ben = random.standard_normal((2, 32)).astype(np.float32)
 
-    def lines(*people: np.ndarray) -> Dataset:
-        noise = 0.2 * random.standard_normal((len(people), 32))
+    def lines(*people: np.ndarray, spread: float = 0.2) -> Dataset:
+        noise = spread * random.standard_normal((len(people), 32))
         spoken = [
             Spoken(file=f"{n:04}.wav", source="ann.wav" if who is ann else "ben.wav", text="Hello.")
             for n, who in enumerate(people)
@@ -152,6 +152,8 @@ def test_somebody_else_is_left_out_and_two_people_are_refused() -> None:
     assert other_people(lines(*[ann] * 20, ben, *[ann] * 9)) == {20}
     with pytest.raises(InvalidSetting, match=r"Two people .* “Hello\.” in ben\.wav"):
         other_people(lines(*[ann, ben, ann] * 10))
+    asking = ann + 0.3 * ben  # one person in two ways of speaking, each always the same
+    assert other_people(lines(*[ann, asking, ann] * 10, spread=0.05)) == set()
 
 
 def folder_of(data: Path, status: Status | None = None) -> JobFolder:
