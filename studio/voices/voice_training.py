@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -21,13 +22,15 @@ from typing import Final
 
 from engine import InvalidSetting, Library, SavedVoice, UnknownVoice
 from studio.layout import SEARCHED
-from training.voice.job import ENDED, JobFolder, Status
+from training.voice.job import ENDED, JobFolder, Status, take_lock
 from training.voice.prepare import Wish, make_job
 from training.voice.segments import Recognise
 
 FOLDER: Final = "training"
 PROGRAM: Final = JobFolder.__module__.rpartition(".")[0]  # the package that trains
 LEAST_FREE: Final = 1 << 20  # bytes; with less of the disk a training ends
+ANOTHER: Final = "Another voice is being trained. Wait until it is done, or stop it."
+ALREADY: Final = "This voice is being trained already, by another program."
 INTERRUPTED: Final = "It was interrupted. Start it again: it goes on from the last epoch."
 FULL: Final = (
     "The disk is full. Make room and start it again: what was learned until the last epoch is kept."
@@ -60,15 +63,16 @@ class VoiceTraining:
         return training
 
     def start(self, training: str) -> None:
-        """Begin, or go on. Raises InvalidSetting while another one learns."""
+        """Begin, or go on. Raises InvalidSetting while one learns, also by another program."""
         folder = self.folder(training)
-        with self._lock:
-            if self._running(training):
+        with self._lock, ExitStack() as held:
+            if self._alive(training):
                 return
-            if any(self._running(other) for other in self.list()):
-                raise InvalidSetting(
-                    "Another voice is being trained. Wait until it is done, or stop it."
-                )
+            turn = take_lock(self.data / FOLDER / "lock")  # of all programs one may start
+            if turn is None or any(self._running(other) for other in self.list()):
+                raise InvalidSetting(ALREADY if folder.locked else ANOTHER)
+            held.enter_context(turn)
+            own = held.enter_context(folder.lock())
             folder.go_on()
             folder.tell(folder.status().model_copy(update={"phase": "preparing", "text": ""}))
             command = [sys.executable, "-m", PROGRAM, str(folder.path.resolve())]
@@ -77,7 +81,12 @@ class VoiceTraining:
                 command += ["--transcriber", self.transcriber]
             with (folder.path / "log.txt").open("ab") as log:
                 self._processes[training] = subprocess.Popen(
-                    command, cwd=SEARCHED, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                    command,
+                    cwd=SEARCHED,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=[turn.fileno(), own.fileno()] if os.name == "posix" else (),
                 )
 
     def status(self, training: str) -> Status:
@@ -97,13 +106,17 @@ class VoiceTraining:
         self.folder(training).stop()
 
     def wait(self, training: str, seconds: float) -> bool:
-        """Whether its process has ended within so many seconds."""
-        process = self._processes.get(training)
+        """Whether its process, also another program's, has ended within so many seconds."""
+        process, end = self._processes.get(training), time.monotonic() + seconds
         try:
             if process is not None:
                 process.wait(seconds)
         except subprocess.TimeoutExpired:
             return False
+        while self.folder(training).locked:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.1)
         return True
 
     def list(self) -> tuple[str, ...]:
@@ -149,9 +162,11 @@ class VoiceTraining:
 
     def _running(self, training: str) -> bool:
         """Also by a process of a studio that has ended since."""
+        return self._alive(training) or self.folder(training).locked
+
+    def _alive(self, training: str) -> bool:
         process = self._processes.get(training)
-        alive = process is not None and process.poll() is None
-        return alive or self.folder(training).locked
+        return process is not None and process.poll() is None
 
 
 def remove_unfinished(data: Path, seconds: float) -> None:

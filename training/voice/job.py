@@ -8,11 +8,11 @@ No torch.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
 from pydantic import Field, ValidationError
 
@@ -150,35 +150,39 @@ class JobFolder:
     def stopping(self) -> bool:
         return (self.path / "stop").exists()
 
-    @contextmanager
-    def lock(self) -> Iterator[bool]:
-        """Hold the folder while its process learns; False where another process does.
-
-        A lock ends with its process, however that ends. Without locks (Windows) it is always had.
-        """
-        file = None
-        try:
-            with suppress(ImportError):
-                import fcntl
-
-                file = (self.path / "lock").open("ab")
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield True
-        except BlockingIOError:
-            yield False
-        finally:
-            if file is not None:
-                file.close()
+    def lock(self) -> BinaryIO:
+        """Hold the folder for the process that learns there; waits for those that only look."""
+        while (file := take_lock(self.path / "lock")) is None:
+            time.sleep(0.01)
+        return file
 
     @property
     def locked(self) -> bool:
         """Whether a process learns here now."""
-        with self.lock() as free:
-            return not free
+        if looking := take_lock(self.path / "lock", shared=True):
+            looking.close()
+        return looking is None
 
     def delete(self) -> None:
         """Recordings, voice and all."""
         shutil.rmtree(self.path)
+
+
+def take_lock(path: Path, shared: bool = False) -> BinaryIO | None:
+    """A file that is held until all processes that have it open have ended; None where others do.
+
+    `shared`: beside others that only look. Without locks (Windows) it is always had.
+    """
+    file = path.open("ab")
+    with suppress(ImportError):
+        import fcntl
+
+        try:
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+    return file
 
 
 def _bytes(path: Path) -> bytes:

@@ -69,9 +69,7 @@ class Stopped(Exception):
 def run(path: Path, recognise: Recognise | None = None) -> Status:
     """Train to the end, or until it is stopped. What goes wrong is told by the status."""
     folder = JobFolder(path)
-    with folder.lock() as free:
-        if free:
-            _run(folder, recognise)
+    _run(folder, recognise)
     return folder.status()
 
 

@@ -169,8 +169,8 @@ def test_a_killed_process_leaves_a_training_that_goes_on(tmp_path: Path) -> None
     folder = folder_of(tmp_path, Status(phase="training", text="Epoch 2 of 8", epoch=2))
     code = (
         "import sys, time; from pathlib import Path; from training.voice.job import JobFolder\n"
-        "with JobFolder(Path(sys.argv[1])).lock() as free:\n"
-        "    print(free, flush=True)\n    time.sleep(600)"
+        "with JobFolder(Path(sys.argv[1])).lock():\n"
+        "    print(True, flush=True)\n    time.sleep(600)"
     )
     command = [sys.executable, "-c", code, str(folder.path)]
     root = Path(__file__).parents[3]
@@ -187,6 +187,23 @@ def test_a_killed_process_leaves_a_training_that_goes_on(tmp_path: Path) -> None
     assert "goes on from the last epoch" in status.text
     trainings.delete(ID)
     assert not folder.path.exists()
+
+
+def test_of_two_programs_that_start_at_once_one_learns(tmp_path: Path) -> None:
+    """Long before its process has read a line: to start one takes seconds."""
+    other = "ba9876543210"
+    for training in (ID, other):
+        JobFolder(tmp_path / FOLDER / training).write(JOB)
+    page, terminal = VoiceTraining(tmp_path), VoiceTraining(tmp_path)
+    page.start(ID)
+    for asked, why in ((other, "Another voice"), (ID, "already")):
+        with pytest.raises(InvalidSetting, match=why):
+            terminal.start(asked)
+    assert terminal.status(ID).phase == "preparing"
+    assert not terminal.wait(ID, 0.1)
+    page.delete(ID)
+    terminal.start(other)
+    terminal.delete(other)
 
 
 def test_a_full_disk_is_told_where_the_process_could_not(
