@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import gradio as gr
 import numpy as np
 
-from engine import SAMPLE_RATE, Chunk, Pcm, SamplingParams, TimbreError, checked, save_sound
+from engine import SAMPLE_RATE, Chunk, Pcm, SamplingParams, checked, save_sound
 from studio.context import Studio
+from studio.ui.i18n import errors_shown
 from studio.ui.speech_form import SpeechForm, read_seed
 
 
@@ -44,7 +43,7 @@ class Endpoints:
         longest: float | None = None,
     ) -> AsyncIterator[str]:
         """Speak to a file. Gradio copies it before the generator continues."""
-        with _told():
+        with errors_shown(str):
             sampling = checked(
                 SamplingParams,
                 temperature=temperature,
@@ -77,7 +76,7 @@ class Endpoints:
     ) -> AsyncIterator[dict[str, Any]]:
         """Speak, and return each chunk as it is generated: PCM16, 24 kHz, mono, in base64."""
         request = SpeechForm(text or "", voice or "", language or "auto", instruct or "")
-        with _told():
+        with errors_shown(str):
             submitted = self._studio.engine.submit(request.request(self._studio.choices()))
             async with submitted as spoken:
                 async for chunk in spoken:
@@ -93,14 +92,6 @@ class Endpoints:
         async with self._studio.engine.submit(request) as stream:
             parts = [chunk.pcm async for chunk in stream]
         return np.concatenate(parts) if parts else np.zeros(0, np.int16)
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except TimbreError as error:
-        raise gr.Error(str(error), print_exception=False) from error
 
 
 def _written(chunk: Chunk) -> dict[str, Any]:

@@ -9,11 +9,13 @@ engine, which `tell` translates for the current request. The live player has its
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from typing import Final
 
-from gradio import I18n
+from gradio import Error, I18n
 from gradio.i18n import I18nData
 
 from engine import Message, TimbreError
@@ -51,6 +53,15 @@ def tell(message: str) -> str:
     """Translate to the language of the current request's browser; otherwise English."""
     wants_chinese = request_language().lower().startswith("zh")
     return chinese(message) if wants_chinese else str(message)
+
+
+@contextmanager
+def errors_shown(words: Callable[[Message], str] = tell) -> Iterator[None]:
+    """Convert a TimbreError to Gradio's: for a visitor by `tell`, for a program by `str`."""
+    try:
+        yield
+    except TimbreError as error:
+        raise Error(words(error.message), print_exception=False) from error
 
 
 def warning(error: TimbreError) -> str:

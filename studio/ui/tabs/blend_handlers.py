@@ -19,7 +19,6 @@ from engine import (
     End,
     InvalidSetting,
     Pcm,
-    RequestError,
     SavedVoice,
     SpeechRequest,
     TimbreError,
@@ -33,7 +32,7 @@ from studio.takes.live_take import About, Stream
 from studio.ui.blend_pad.blend_pad import Handle, handle, released
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
 from studio.ui.gradio_compat.events import detail
-from studio.ui.i18n import tell, warning, word
+from studio.ui.i18n import errors_shown, warning, word
 from studio.ui.sound_card import FinishedStream
 from studio.ui.speech_form import SpeechForm
 from studio.ui.tabs.take_compare import Shown, act, again, newest, shown
@@ -43,7 +42,6 @@ from studio.ui.tabs.voice_form import (
     models_now,
     save_voice,
     saved_line,
-    told_to_programs,
     try_out,
 )
 from studio.ui.voice_map import MapValue, formula_of, map_value
@@ -263,10 +261,8 @@ class BlendTab:
     def act(self, ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
         """A button of a take's card was pressed."""
         sent = detail(event)
-        try:
+        with errors_shown():
             ids = act(self._studio.takes, ids, str(sent.get("do")), str(sent.get("take")))
-        except RequestError as error:
-            raise gr.Error(tell(error.message), print_exception=False) from error
         return shown(self._studio, ids)
 
     async def again(self, owner: str, event: gr.EventData) -> AsyncIterator[Payload]:
@@ -350,7 +346,7 @@ class BlendTab:
     ) -> str:
         """Blend voices, as in clara(2)+robert(1), and save the result. Returns its id.
         The model is optional if one model speaks all of them."""
-        with told_to_programs():
+        with errors_shown(str):
             return self._keep(name, "", "", blend, method, model).id
 
     def _keep(

@@ -12,8 +12,8 @@ import gradio as gr
 
 from engine import InvalidAudio, TimbreError
 from studio.context import Studio
-from studio.ui.i18n import both, warning, word
-from studio.ui.tabs.voice_form import QUIET, told_to_programs
+from studio.ui.i18n import both, errors_shown, warning, word
+from studio.ui.tabs.voice_form import QUIET
 from studio.watermark import MISSING, is_installed, judge
 
 HELP: Final = (
@@ -59,7 +59,7 @@ def answered(path: str | None) -> str:
 
 def program(path: str | None) -> dict[str, Any]:
     """Whether a sound carries the watermark. `marked` is null if that is unknown."""
-    with told_to_programs():
+    with errors_shown(str):
         if not path:
             raise InvalidAudio("Send a sound.")
         verdict = judge(path)

@@ -34,7 +34,7 @@ from studio.context import Studio
 from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About
 from studio.ui.drafts import keep_draft
-from studio.ui.i18n import both, tell, warning, word
+from studio.ui.i18n import both, errors_shown, tell, warning, word
 from studio.ui.live_player import live_player, plays
 from studio.ui.recordings.checks import METER, checks_of, level_meter
 from studio.ui.recordings.loaded import recording_at
@@ -51,7 +51,6 @@ from studio.ui.tabs.voice_form import (
     save_form,
     save_voice,
     saved_line,
-    told_to_programs,
     try_out,
 )
 from studio.voices.voice_catalog import PHRASE
@@ -197,7 +196,7 @@ class CloneTab:
         self, name: str, path: str | None, transcript: str, agreed: bool, model: str = ""
     ) -> str:
         """Clone the voice of a recording and save it. Returns its id."""
-        with told_to_programs():
+        with errors_shown(str):
             return self._keep(name, "", "", path, transcript, agreed, model).id
 
     def _keep(

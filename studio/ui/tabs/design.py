@@ -37,7 +37,7 @@ from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About, Part
 from studio.ui.drafts import keep_draft
 from studio.ui.gradio_compat.events import api
-from studio.ui.i18n import both, tell, warning, word
+from studio.ui.i18n import both, errors_shown, tell, warning, word
 from studio.ui.live_player import PLAYING, live_player, plays, translated
 from studio.ui.sound_card import Card, hear, html_of, pressed, sound_cards
 from studio.ui.tabs.voice_form import (
@@ -46,7 +46,6 @@ from studio.ui.tabs.voice_form import (
     save_form,
     save_voice,
     saved_line,
-    told_to_programs,
 )
 
 TAKES: Final = 3
@@ -196,7 +195,7 @@ class DesignTab:
 
     def program(self, name: str, description: str, text: str = PHRASE, seed: int = 0) -> str:
         """Speak one take of a described voice and save it. Returns its id."""
-        with told_to_programs():
+        with errors_shown(str):
             _check_length(text)
             request = SpeechRequest(text, Design(description), seed=seed, live=False)
             pcm = self._studio.engine.submit(request).collect()

@@ -30,7 +30,7 @@ from studio.context import Studio
 from studio.takes.event_transport import Payload, refusal
 from studio.ui import take_card
 from studio.ui.gradio_compat.events import detail
-from studio.ui.i18n import both, tell, word
+from studio.ui.i18n import both, errors_shown, tell, word
 from studio.ui.speech_form import (
     SpeechForm,
     asked_for,
@@ -141,10 +141,8 @@ class SpeakHandlers:
         found = [card for card in found_cards(self._studio, written, favourites or []) if card.here]
         if found:
             return found[0].key, ""
-        try:
+        with errors_shown():
             choices.requested(written)
-        except TimbreError as error:
-            raise gr.Error(tell(error.message), print_exception=False) from error
         return written, ""
 
     def languages(self) -> list[tuple[Any, str]]:
@@ -270,10 +268,8 @@ class SpeakHandlers:
     def act(self, owner: str, ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
         """Handle a button of the list or of a card."""
         takes, data = self._studio.takes, detail(event)
-        try:
+        with errors_shown():
             ids = act(takes, ids, str(data.get("do")), str(data.get("take")))
-        except RequestError as error:
-            raise gr.Error(tell(error.message), print_exception=False) from error
         return self.last(owner), *shown(self._studio, ids, FILL)
 
     def fill(self, event: gr.EventData) -> tuple[Update, ...]:

@@ -20,7 +20,7 @@ from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
 from studio.ui.drafts import back, browser_id
 from studio.ui.gradio_compat.events import detail
-from studio.ui.i18n import both, tell, word
+from studio.ui.i18n import both, errors_shown, tell, word
 from studio.ui.live_player import live_player, plays
 from studio.ui.speech_form import named_now, voice_names
 from studio.ui.tabs.take_compare import (
@@ -94,10 +94,8 @@ class TakesTab:
     def act(self, ids: Shown, changes: int, event: gr.EventData) -> tuple[Update, ...]:
         """Handle a button of a row or a card."""
         takes, sent = self._studio.takes, detail(event)
-        try:
+        with errors_shown():
             ids = act(takes, ids, str(sent.get("do")), str(sent.get("take")))
-        except RequestError as error:
-            raise gr.Error(tell(error.message), print_exception=False) from error
         return *shown(self._studio, ids), changes + 1
 
     def arrive(self, wanted: str, owner: str, changes: int) -> tuple[Update, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -18,7 +17,6 @@ from engine import (
     Message,
     SavedVoice,
     SpeechRequest,
-    TimbreError,
     Voice,
 )
 from studio.context import Studio
@@ -142,15 +140,6 @@ def downloadable(outbox: Path, name: str, data: bytes) -> str:
     path = folder / name
     path.write_bytes(data)
     return str(path)
-
-
-@contextmanager
-def told_to_programs() -> Iterator[None]:
-    """Convert a TimbreError to gr.Error with the same message."""
-    try:
-        yield
-    except TimbreError as error:
-        raise gr.Error(str(error), print_exception=False) from error
 
 
 def try_out(text: str, voice: Voice, seed: int | None = None) -> SpeechRequest:

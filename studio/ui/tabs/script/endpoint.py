@@ -18,7 +18,7 @@ from studio.scripts import BatchSynthesis, Delivery, LineAudio
 from studio.scripts.casting import read_cast
 from studio.scripts.export.script_files import ExportOptions, export
 from studio.scripts.music.cue import PLAIN
-from studio.ui.tabs.voice_form import told_to_programs
+from studio.ui.i18n import errors_shown
 
 
 class ScriptEndpoint:
@@ -38,7 +38,7 @@ class ScriptEndpoint:
         ducking: float = PLAIN.ducking,
     ) -> AsyncIterator[tuple[str, str]]:
         """Yield the paths; Gradio copies the files before it resumes."""
-        with tempfile.TemporaryDirectory() as folder, told_to_programs(), _fitting():
+        with tempfile.TemporaryDirectory() as folder, errors_shown(str), _fitting():
             casting = read_cast(cast, voice or self._store.voices()[0][1])
             delivery = Delivery().having(language=language or "auto", seed=seed or 0)
             sounds = LineAudio(Path(folder))

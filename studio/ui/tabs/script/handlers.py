@@ -25,7 +25,7 @@ from studio.scripts.rendering.playback import Payloads
 from studio.scripts.store import PROJECT_SUFFIX
 from studio.takes.event_transport import Payload
 from studio.ui.gradio_compat.events import detail
-from studio.ui.i18n import tell, word
+from studio.ui.i18n import errors_shown, tell, word
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.actions import LOOKING, Press, ScriptActions
 from studio.ui.tabs.script.lines import lines_of
@@ -214,10 +214,8 @@ class ScriptTab:
 
     def read(self, number: str, mine: str, view: View, text: str, seen: str) -> Shown:
         """Read the typed text. Raises gr.Error, so that Speak does not start."""
-        try:
+        with errors_shown():
             opened = self._read(number, text, seen)
-        except TimbreError as error:
-            raise gr.Error(tell(error.message), print_exception=False) from error
         self.playback.expect(opened.number)
         return self._shown(opened, view, mine, (text, seen), watch=True)
 
