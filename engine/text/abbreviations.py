@@ -16,6 +16,7 @@ _TITLES = {
     "Rep": "Representative", "Pres": "President", "Adm": "Admiral", "Cpl": "Corporal",
     "Cmdr": "Commander", "Fr": "Father", "Sr": "Sister", "Msgr": "Monsignor", "Mt": "Mount",
     "Ft": "Fort", "Pt": "Point", "Supt": "Superintendent", "Det": "Detective", "Insp": "Inspector",
+    "Pvt": "Private", "Mlle": "Mademoiselle", "Mme": "Madame",
 }  # fmt: skip
 _BARE = ("Mr", "Mrs", "Ms", "Dr", "Prof")  # also without a full stop
 _STREETS = {
@@ -34,6 +35,8 @@ _BEFORE_NUMBERS = {
     "ed": "edition", "tel": "telephone", "ver": "version", "op": "opus", "para": "paragraph",
     "ref": "reference", "pop": "population", "temp": "temperature", "mk": "mark", "max": "maximum",
     "min": "minimum", "hwy": "highway", "rte": "route", "rm": "room", "ste": "suite",
+    "bk": "book", "pt": "part", "s": "section", "ss": "sections", "cl": "clause", "sch": "schedule",
+    "reg": "regulation", "regs": "regulations",
 }  # fmt: skip
 _PHRASES = {
     "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
@@ -51,13 +54,14 @@ _PHRASES = {
     "assn.": "association", "univ.": "university", "intl.": "international",
     "mgr.": "manager", "feat.": "featuring", "stn.": "station", "bldg.": "building",
     "asst.": "assistant", "attn.": "attention", "encl.": "enclosed", "ibid.": "in the same place",
+    "op. cit.": "in the work cited",
 }  # fmt: skip
 SHORTENED = sorted(  # words that a full stop shortens
     {word.lower() for words in (_TITLES, _STREETS, _AFTER_NAMES, _BEFORE_NUMBERS) for word in words}
     | {phrase[:-1] for phrase in _PHRASES if re.fullmatch(r"[a-z]+\.", phrase)}
     | {"vs"}
 )
-_COUNTED = (
+COUNTED = (
     "Chapter|Part|Act|Scene|Volume|Vol|Book|Section|Article|War|Phase|Level|Type|Class|Episode|"
     "Season|Title|Grade|Stage|Round|Bowl|Figure|Table|Appendix|Canto|Mark|Tier|Schedule|Unit|Step"
 )
@@ -81,7 +85,7 @@ _DID = (  # what tells a ruler's "I" from a speaker's
     "began|fled|stood|grew|rose|wore|held|chose|brought|bought|fought|sold|put|came|went|spoke"
 )
 _ROMAN = re.compile(
-    rf"\b((?:(?:King|Queen|Pope|Emperor|Empress|Tsar|Czar|Prince|Sultan|Pharaoh)\s)?(?:[A-Z][a-z]{{1,20}}|(?i:{_COUNTED})))\.?\s"
+    rf"\b((?:(?:King|Queen|Pope|Emperor|Empress|Tsar|Czar|Prince|Sultan|Pharaoh)\s)?(?:[A-Z][a-z]{{1,20}}|(?i:{COUNTED})))\.?\s"
     r"(?=[IVXL]{1,8}\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{0,3}))(?!\w|['’](?!s\b))"
     rf"(\s(?:{_DID})\b|['’]s\b|[,.;:!?)])?"
 )
@@ -92,7 +96,7 @@ _ROMAN_YEAR = re.compile(
     r"(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?!\w)"
 )
 _DIGITS = {"M": 1000, "D": 500, "C": 100, "I": 1, "V": 5, "X": 10, "L": 50}
-_COUNT = re.compile(rf"(?:{_COUNTED})$", re.IGNORECASE)
+_COUNT = re.compile(rf"(?:{COUNTED})$", re.IGNORECASE)
 _TITLE = re.compile(rf"(?<!\w)({'|'.join(_TITLES)})\.?(?=\s+(?:(?:and|&)\s+)?[A-Z])")
 _STREET = re.compile(rf"(?<=[a-z0-9] )({'|'.join(_STREETS)})\b(\.?)(?!\w)")
 _AVENUE = re.compile(r"(?<!\w)(Ave|Av|Blvd)\.(?=\s[A-Z])")  # "Ave. Foch"
@@ -100,7 +104,8 @@ _NAMED = re.compile(r"(?:[A-Z][\w'’-]{1,30}|[0-9]{1,4}(?:st|nd|rd|th))\s$")
 _SAINT = re.compile(r"(?<!\w)(?:St|Ste)\b\.?(?=\s?[A-Z][a-z])")
 _AFTER = re.compile(rf"(?<=\w)(,?\s)({'|'.join(_AFTER_NAMES)})(?:\.|\b(?!\.))(?!\w)")
 _NUMBERED = re.compile(
-    rf"(?<![\w.])(?<![0-9]\s)((?i:{'|'.join(sorted(_BEFORE_NUMBERS, key=len, reverse=True))}))\.\s?"
+    r"(?<![\w.'’])(?:(?<![0-9]\s)|(?=No\.))"
+    rf"((?i:{'|'.join(sorted(_BEFORE_NUMBERS, key=len, reverse=True))}))\.\s?"
     r"(?=\(?[0-9]|(?!I\b)[IVXL]{1,6}\b|(?<=[Vv]ol\.\s)I\b(?!['’]|\s[a-hj-z]))"
 )
 _INSIDE = re.compile(r"[a-z,]\s$")  # a sentence, where a capital begins a name
@@ -124,6 +129,7 @@ _LIVED = {"c": "circa", "b": "born", "d": "died"}
 _OK = re.compile(r"(?<![\w.-])(?:OK|Ok|ok)(?=(?:'s|’s|'d|’d)?(?![\w-]))(?!\s[0-9]{5})")
 _DOTTED = re.compile(
     r"(?<![\w.])(?:Ph\.?D|B\.?Sc|M\.?Sc|Ed\.?D|LL\.?[BMD])(?:s\b|\b\.?)|(?<![\w.])(?:[A-Za-z]\.){2,8}(?:s\b)?(?!\w)"
+    r"|(?<![\w.])(?:[A-Z]\.){1,8}[A-Z](?![\w.])"
 )
 _INITIAL = re.compile(r"(?<![\w.])([B-HJ-Z]|[AI](?=\.\s[A-Z]\.))\.(?=\s?[A-Z][a-zà-ÿ.])")
 _LETTER = re.compile(r"(?<![\w'’.])([B-HJ-NP-Z])(?![\w'’]|\.[A-Za-z])")
@@ -132,7 +138,7 @@ _LETTER_A = re.compile(
     r"(?<=\b(?i:vitamin|section)\s)A(?!\w)|(?<=\b(?i:option|letter|answer)\s)A(?!\w)|(?<=\b(?i:an)\s)A(?!\w)|"
     r"(?<!\w)A(?=\s(?:to|or|and|&|→|->)\s[B-Z]\b)"
 )
-_HYPHENED = re.compile(r"(?<![\w-])([A-Za-z])-(?=[a-z]{2})")
+_HYPHENED = re.compile(r"(?<!\w['’])(?<![\w-])([A-Za-z])-(?=[a-z]{2})")
 _OPENS = re.compile(  # what begins a sentence rather than a name
     r"[\"'”’)\]]*\s+[\"“‘']?(?:The|Then|This|That|These|Those|There|He|She|It|We|They|I|You|But|And|"
     r"So|In|On|At|After|Before|When|If|My|His|Her|Our|Their|No|Yes|What|Why|How|Who|An?)\b"
@@ -158,9 +164,9 @@ def abbreviations(text: str, before: str) -> str:
     text = _SAINT.sub("Saint", text)
     text = _AFTER.sub(_say_after, text)
     text = _VERSUS.sub("versus ", text)
-    text = _CENTURY.sub(lambda m: ordinal(str(_roman_value(m[1]))), text)
-    text = _NTH.sub(lambda m: m[0] if len(m[1]) < 2 else ordinal(str(_roman_value(m[1]))), text)
-    text = _ROMAN_YEAR.sub(lambda m: year(str(_roman_value(m[0]))), text)
+    text = _CENTURY.sub(lambda m: ordinal(str(roman_value(m[1]))), text)
+    text = _NTH.sub(lambda m: m[0] if len(m[1]) < 2 else ordinal(str(roman_value(m[1]))), text)
+    text = _ROMAN_YEAR.sub(lambda m: year(str(roman_value(m[0]))), text)
     return _ROMAN.sub(_say_roman, text)
 
 
@@ -251,7 +257,7 @@ def _say_shouted_name(match: re.Match[str]) -> str:
 
 def _say_roman(match: re.Match[str]) -> str:
     name, numeral, tail = match[1], match[2], match[3] or ""
-    value = _roman_value(numeral)
+    value = roman_value(numeral)
     last = name.split()[-1]
     counted = _COUNT.search(last)
     titled = " " in name
@@ -268,7 +274,7 @@ def _say_roman(match: re.Match[str]) -> str:
     return f"{name} {cardinal(str(value))}{tail}"
 
 
-def _roman_value(numeral: str) -> int:
+def roman_value(numeral: str) -> int:
     values = [_DIGITS[letter] for letter in numeral]
     return sum(
         -value if value < following else value

@@ -21,7 +21,9 @@ _ACCENTED = {  # without their accents they are other words, or read well
     "jalapeño": "jalapeno", "josé": "hozay",
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d_]{2,30}")
-_PLAIN = re.compile(rf"\b({'|'.join(sorted(_SAID, key=len, reverse=True))})(s?)\b", re.IGNORECASE)
+_PLAIN = re.compile(
+    rf"\b(?!touches\b)({'|'.join(sorted(_SAID, key=len, reverse=True))})(s?)\b", re.IGNORECASE
+)
 
 
 def accents(text: str) -> str:

@@ -35,7 +35,7 @@ _DAY_MONTH = re.compile(
 )
 _MONTH_YEAR = re.compile(rf"\b({_MONTH}),?\s({_YEAR}){_NO_MORE}")
 _SHORT_MONTH = re.compile(rf"\b({SHORT_MONTHS})\.(?=\s[0-9a-z]|,)")
-_WEEKDAYS = re.compile(rf"\b({SHORT_DAYS})\s?[-–]\s?({SHORT_DAYS})\b")
+_WEEKDAYS = re.compile(rf"\b({SHORT_DAYS})\.?\s?[-–]\s?({SHORT_DAYS})\b(?:\.(?=\s[0-9a-z]|[,;)]))?")
 _WEEKDAY = re.compile(
     rf"\b({SHORT_DAYS})(?:\.,?|,)?(?=\s[0-9]|\s(?:{_MONTH})\b)|\b((?:{SHORT_DAYS}))\.(?=\s[a-z&]|[,;)])|\b(Mon|Tues|Wed|Thurs?|Fri)\.(?=\s|$)"
 )
@@ -225,17 +225,26 @@ def _stop(match: re.Match[str]) -> str:
 def _say_clock(match: re.Match[str]) -> str:
     hour, minute, second, fraction, half = match.groups()
     spoken = _clock(hour, minute, half or "", bool(second or fraction))
+    if second and minute == "00":
+        spoken += " oh oh"
     if second:
-        spoken += f" {'oh ' if second[0] == '0' else ''}{cardinal(second)}"
+        spoken += f" {_two(second)}"
     if fraction:
         spoken += f" point {spelled(fraction)}"
     return spoken + _stop(match)
 
 
+def _two(digits: str) -> str:
+    """ "05" -> "oh five", "00" -> "oh oh"."""
+    if digits == "00":
+        return "oh oh"
+    return f"{'oh ' if digits[0] == '0' else ''}{cardinal(digits)}"
+
+
 def _clock(hour: str, minute: str, half: str, bare: bool = False) -> str:
     spoken, late = cardinal(hour), f" {letter_names(half + 'm')}" if half else ""
     if minute and int(minute):
-        return f"{spoken} {'oh ' if minute[0] == '0' else ''}{cardinal(minute)}{late}"
+        return f"{spoken} {_two(minute)}{late}"
     if late or bare:
         return spoken + late
     if hour in ("00", "0", "24"):

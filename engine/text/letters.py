@@ -51,6 +51,7 @@ _HARD = re.compile(
     r"[^AEIOUY]{5}|^(?![SC]H[RL]|S[CPT]R|SPL|THR|PHR)[^AEIOUY]{3}|^(?:[BDFGJKLMNPRVXZ](?=[BCDFGJKMNPQSTVXZ])"
     r"|[HJQXZ](?=[^AEIOUY]))|(?:[BCDFGHJKPQVZ])(?:[BFGJMNPQRVW])$|[AEIOU]{4}|Q(?!U)|HH|JJ|VV|XX"
 )
+_DRAWN_OUT = re.compile(r"([^CIVX])\1\1")  # "AAARGH", "GRRR"; no "XXXL", "CCCP"
 CAPITALS = re.compile(r"(?<![\w])[A-Z]{2,30}(?:'?s)?(?![\w])")
 _RUN = re.compile(r"(?<!\w)[A-Z][A-Z']{0,30}(?:[\s,.;:!?—–-]{1,4}[A-Z][A-Z']{0,30}(?!\w)){1,80}")
 
@@ -82,7 +83,7 @@ def say_capitals(word: str, after_the: bool = False) -> str:
         return letter_names(core) + ending
     if small in _SHORT and not (small in _RATHER_LETTERS and (after_the or small != "who")):
         return small + ending
-    if len(core) > 3 and pronounceable(core):
+    if len(core) > 3 and (pronounceable(core) or _DRAWN_OUT.search(core)):
         return small + ending
     return letter_names(core) + ending
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from engine.text.number_words import spelled
+from engine.text.abbreviations import roman_value
+from engine.text.number_words import cardinal, spelled
 
 _SAID = {
     "&": " and ", "+": " plus ", "=": " equals ", "@": " at ", "%": " percent ", "§": " section ",
@@ -23,6 +24,10 @@ _LATIN = {
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "‛": "'", "`": "'", "´": "'", "ʼ": "'", "′": "'"})
 _BULLET = re.compile(r"(^|\n)[ \t]{0,20}(?:[-*•‣▪◦·–—]|#{1,6})[ \t]{1,5}(?=\S)")
 _ITEM = re.compile(r"(^|\n)[ \t]{0,20}\(?([0-9]{1,3})[.)][ \t]{1,5}(?=[A-Za-z\"“])")
+_NUMERAL = re.compile(  # of a chapter
+    r"(^|\n)[ \t]{0,20}(?=[IVXL]{2,8}\b)(?!LI\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{1,3}))"
+    r"(?:[.:][ \t]{1,5}(?=\S)|[.:]?[ \t]{0,20}\n)"
+)
 _BREAKS = re.compile(r"([^\s.!?:;,…])[ \t]*(?:\n[ \t]*){2,}")
 _LINE = re.compile(r"([\w\"”')])[ \t]*\n[ \t]*(?=[A-Z0-9•*-])")
 _ELLIPSIS = re.compile(r"\s?(?:…|\.{3,}|(?:\.\s){2,}\.)(?P<space>\s*)(?P<next>[A-Z]|$)?")
@@ -72,6 +77,7 @@ def layout(text: str, first: bool) -> str:
     text = _LINE.sub(r"\1.\n", text)
     text = _BULLET.sub(r"\1", text)
     text = _ITEM.sub(r"\1\2. ", text)
+    text = _NUMERAL.sub(lambda m: f"{m[1]}{cardinal(str(roman_value(m[2]))).capitalize()}. ", text)
     return text.removeprefix(lead)
 
 

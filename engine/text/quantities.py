@@ -32,7 +32,7 @@ _PERIODS = {
     "s": "second", "sec": "second", "kg": "kilogram", "lb": "pound", "mile": "mile", "km":
     "kilometer", "l": "liter", "L": "liter", "dL": "deciliter", "mL": "milliliter", "gal": "gallon",
     "g": "gram", "m": "meter", "m²": "square meter", "m³": "cubic meter", "ft": "foot",
-    "sq ft": "square foot", "s²": "second squared",
+    "sq ft": "square foot", "s²": "second squared", "oz": "ounce", "bbl": "barrel",
 }  # fmt: skip
 _UNITS = {
     "km": "kilometer", "m": "meter", "cm": "centimeter", "mm": "millimeter", "nm": "nanometer",
@@ -83,7 +83,7 @@ _SIGN_AFTER = re.compile(
     rf"{_FREE}(?P<sum>{NUMBER})\s?(?P<scale>{_SCALE})?\s?(?P<sign>[€£¢₽]|(?<=[0-9])p(?!\w))"
 )
 _CODE = re.compile(
-    rf"(?<!\w)(?:(?P<code>{'|'.join(_CODES)})\s?(?P<sum>{NUMBER})"
+    rf"(?<![\w/])(?:(?P<code>{'|'.join(_CODES)})\s?(?P<sum>{NUMBER})"
     rf"|(?P<sum2>{NUMBER})\s?(?P<code2>{'|'.join(_CODES)}))(?:\s?(?P<scale>{_SCALE})(?!\w))?(?!\w)"
 )
 _FEET = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?['′’]\s?([0-9]{1,2})\s?(?:[\"″”]|''|(?![\w'′]))")
@@ -315,7 +315,7 @@ def _say_measure(match: re.Match[str]) -> str:
     if match["per"]:
         raised = {"²": " squared", "³": " cubed"}.get(match["perraised"] or "", "")
         per = f" per {_PERIODS[match['per']]}{raised}"
-    adjective = _adjective(match) and "degree" not in noun
+    adjective = (_adjective(match) or match["space"] == "-") and "degree" not in noun
     spoken = noun if adjective else agree(noun, "2" if match["low"] else amount)
     low = f"{number(match['low'])} to " if match["low"] else ""
     minus = "minus " if match["minus"] else ""

@@ -10,6 +10,7 @@ import html
 import re
 from collections.abc import Callable
 
+from engine.text.abbreviations import COUNTED, roman_value
 from engine.text.dates import MONTHS, SHORT_DAYS, SHORT_MONTHS, month_name, weekday_name
 from engine.text.number_words import raised_to
 
@@ -37,7 +38,36 @@ _REGIONS = (
     r"Africa|[A-Z][a-z]{2,20}\s(?:St|Ave|Rd|Blvd|Dr|Street|Avenue|Road)\b"
 )
 _AFTER_TIMES = "we|he|she|they|it|I|the|on|in|sharp|today|tomorrow|tonight"
-_COUNTED = "km|miles|people|users|years|tons|tonnes|views|subscribers"
+_THINGS = "km|miles|people|users|years|tons|tonnes|views|subscribers"
+
+_AMOUNT = r"(?<![\w.,/])([0-9]{1,3}(?:[\s/][0-9/]{1,5})?|[½⅓⅔¼¾⅛])"
+_SPOONS = {"c": "cup", "T": "tablespoon", "t": "teaspoon", "qt": "quart", "pts": "pint"}
+_PROCEDURES = {"Civ": "Civil", "Crim": "Criminal", "App": "Appellate", "Bankr": "Bankruptcy"}
+_BOOKS = {
+    "Cor": "Corinthians", "Sam": "Samuel", "Kgs": "Kings", "Chron": "Chronicles",
+    "Chr": "Chronicles", "Thess": "Thessalonians", "Tim": "Timothy", "Pet": "Peter", "Jn": "John",
+}  # fmt: skip
+_BOOK = "|".join(sorted({*_BOOKS, *_BOOKS.values()}, key=len, reverse=True))
+_NO_STUTTER = (
+    "(?:day|hour|tests?|shaped?|series|tail|top|boys?|clamps?|class|cup|corp|dimer|mode|beam)\\b"
+)
+
+
+def _say_spoons(match: re.Match[str]) -> str:
+    one = match[1] == "1" or re.fullmatch(r"[0-9]/[0-9]{1,2}|[½⅓⅔¼¾⅛]", match[1])
+    return f"{match[1]} {_SPOONS[match[2]]}{'' if one else 's'} "
+
+
+def _say_shillings(match: re.Match[str]) -> str:
+    """ "£3 10s. 6d.", "10s. 6d.", "£3 10s."."""
+    pounds, shillings, pence = match.groups()
+    spoken = f"{pounds or ''}{shillings} shilling{'' if shillings == '1' else 's'}"
+    return f"{spoken} and {pence} {'penny' if pence == '1' else 'pence'}" if pence else spoken
+
+
+def _say_pages(match: re.Match[str]) -> str:
+    first, last = (str(roman_value(part.upper())) if part else "" for part in match.groups()[1:])
+    return f"{match[1]} {first}{f' to {last}' if last else ''}"
 
 
 def _say_inches(match: re.Match[str]) -> str:
@@ -90,7 +120,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         lambda m: f"{m[1]} kay",
     ),
     (
-        re.compile(rf"(?<![\w.,])([0-9]{{1,4}}(?:\.[0-9]{{1,3}})?)m\s(?=(?:{_COUNTED})\b)"),
+        re.compile(rf"(?<![\w.,])([0-9]{{1,4}}(?:\.[0-9]{{1,3}})?)m\s(?=(?:{_THINGS})\b)"),
         lambda m: f"{m[1]} million ",
     ),
     (
@@ -182,6 +212,88 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         lambda m: f"{_WINDS[m[1]].title()} ",
     ),
     (re.compile(r"(?<=(?:st|nd|rd|th)\s)fl\.(?=[\s,;)])"), lambda m: "floor"),
+    (  # "W-what?"
+        re.compile(
+            rf"(?<![\w-])([A-Za-z]|[bcdfgkpstw][hlrt])-(?:\1-){{0,5}}(?!{_NO_STUTTER})(\1)(?=['’a-z])",
+            re.IGNORECASE,
+        ),
+        lambda m: m[1] if m[1][0].isupper() else m[2],
+    ),
+    (re.compile(r"(?<![\w-])(?:I-){1,4}(?=I\b)"), lambda m: "I, "),
+    (  # an oven's
+        re.compile(
+            r"(?:(?<=[CF]/)|(?<=fan/)|(?<=\b[Tt]o )|(?<=\b[Aa]t )|(?<=\bor )|(?<=[Oo]ven ))"
+            r"([1-5]?[0-9]{2})\s?°?([CF])(?![\w'’+#-])"
+            r"|(?<![\w.,])([0-9]{2,3})\s?°?([CF])(?=\s?/|\sfan\b|\s?\([0-9]{2,3}\s?°?[CF])"
+        ),
+        lambda m: f"{m[1] or m[3]}°{m[2] or m[4]}",
+    ),
+    (
+        re.compile(r"(?<=[0-9]°[CF])(\sfan)?\)?\s?/\s?(?=[0-9]{2,3}\s?°|[Gg]as\b)"),
+        lambda m: f"{m[1] or ''}, ",
+    ),
+    (
+        re.compile(r"(?<![\w.,])([0-9]{2,3}\.[0-9])\s([CF])(?![\w'’+#-])"),
+        lambda m: f"{m[1]}°{m[2]}",
+    ),
+    (  # 1-1½
+        re.compile(r"(?<![\w.,/-])([0-9]{1,3}|[½¼¾])\s?[-–]\s?(?=[0-9]{1,3}\s?[½⅓⅔¼¾]|[0-9]\s[1-9]/[2-9])"),
+        lambda m: f"{m[1]} to ",
+    ),
+    (re.compile(rf"{_AMOUNT}\s(c|T|t|qt|pts)\.\s(?=[a-z])"), _say_spoons),
+    (  # 300ml/½ pint
+        re.compile(
+            r"(?<=[0-9])(\s?(?:k?g|[mc]?l|[mc]?m))/(?=[0-9½¼¾]{1,4}\s?(?:[0-9½¼¾/]{1,4}\s?)?"
+            r"(?:lbs?|oz|fl|pints?|pt|in|inch|ft|cups?|tsp|tbsp)\b)"
+        ),
+        lambda m: f"{m[1]}, ",
+    ),
+    (
+        re.compile(
+            r"(?<![\w.,])(£[0-9,]{1,9}\s)?([0-9]{1,2})s\.?,?\s([0-9]{1,2})d\b(?:\.(?=\s[a-z(]|[,;)]))?"
+        ),
+        _say_shillings,
+    ),
+    (
+        re.compile(r"(?<![\w.,])(£[0-9,]{1,9}\s)([0-9]{1,2})s\b(?:\.(?=\s[a-z(]|[,;)]))?()"),
+        _say_shillings,
+    ),
+    (  # a telephone's
+        re.compile(r"(?<![\w.])([0-9]{3})\.([0-9]{3})\.([0-9]{4})(?!\w|\.[0-9])"),
+        lambda m: f"{m[1]}-{m[2]}-{m[3]}",
+    ),
+    (re.compile(r"§§\s?"), lambda m: "sections "),
+    (
+        re.compile(r"\bFed\.\sR\.\s(Civ|Crim|App|Bankr)\.\sP\."),
+        lambda m: f"Federal Rule of {_PROCEDURES[m[1]]} Procedure",
+    ),
+    (re.compile(r"(?<=[0-9%])\sp\.a(?:\.(?=\s[a-z(]|[,;:)]))?(?!\w)"), lambda m: " per annum"),
+    (
+        re.compile(r"(?<![\w.,/:$£€+-])(0[0-9])\.([0-5][0-9])(?!\w|[.,][0-9]|\s?%)"),
+        lambda m: f"{m[1]}:{m[2]}",
+    ),
+    (
+        re.compile(rf"(?<![\w.,:/-])({_HOUR})\s?[-–]\s?(?={_HOUR}:[0-5][0-9](?![\w:]))"),
+        lambda m: f"{m[1]} to ",
+    ),
+    (
+        re.compile(
+            rf"\b((?i:{COUNTED})\.?)\s([ivx]{{2,5}}|[iv](?=[,.;:)]))(?![\w'’-])"
+        ),
+        lambda m: f"{m[1]} {m[2].upper()}",
+    ),
+    (
+        re.compile(r"\b(pp?\.|pages?)\s([ivxl]{1,6})(?:\s?[-–]\s?([ivxl]{1,6}))?(?![\w'’-])"),
+        _say_pages,
+    ),
+    (
+        re.compile(r"(?<!\w)\((i{1,3}|i?v|vi{1,3}|ix)\)"),
+        lambda m: f"({roman_value(m[1].upper())})",
+    ),
+    (
+        re.compile(rf"(?<![\w.,])([123])\s({_BOOK})\b\.?(?=\s[0-9]{{1,3}}\b)"),
+        lambda m: f"{('First', 'Second', 'Third')[int(m[1]) - 1]} {_BOOKS.get(m[2], m[2])}",
+    ),
     (
         re.compile(
             rf"\b([Aa]t|[Bb]y|[Uu]ntil|[Bb]efore|[Aa]fter)\s({_HOUR})\.([0-5][0-9])"
@@ -191,11 +303,13 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
     ),
     (re.compile(r"\bCtrl\b"), lambda m: "control"),
     (
-        re.compile(r"(?<!\w)(dep|arr)\.\s(?=[0-2]?[0-9][:.][0-5][0-9])"),
-        lambda m: f"{'departing' if m[1] == 'dep' else 'arriving'} ",
+        re.compile(r"(?<!\w)([Dd]ep|[Aa]rr)\.\s([0-2]?[0-9])[:.](?=[0-5][0-9])"),
+        lambda m: f"{'departing' if m[1].lower() == 'dep' else 'arriving'} {m[2]}:",
     ),
 )  # fmt: skip
-_ANY = re.compile(rf"[0-9&:;<>=|~º°⁺⁻ⁿ{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.")
+_ANY = re.compile(
+    rf"[0-9&:;<>=|~º°⁺⁻ⁿ{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|\b[ivxl]{{1,6}}\b|Fed\."
+)
 
 
 def shorthand(text: str) -> str:

@@ -30,7 +30,7 @@ _SHORTENED = (
 )
 _SAFE = re.compile(
     r"(?<![^\s\"“(])(?<![0-9]\s)[A-Za-z]?[a-z]{1,30}(?:['’][a-z]{1,3})?"
-    r"(?:[,;:!?]?\s{1,20}(?=[a-z])|(?<=[a-z]{3})\.\s{1,20}(?=[A-Za-z\"“]))"
+    r"(?:[,;:!?]?\s{1,20}(?=[a-z])(?![ivxl]{1,6}(?!\w))|(?<=[a-z]{3})\.\s{1,20}(?=[A-Za-z\"“]))"
 )
 _ABBREVIATED = re.compile(rf"(?:^|\W)(?:(?:{_SHORTENED})\.|et)\s*$", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[a-z][.?!]\s)[a-z]")
