@@ -86,9 +86,8 @@ def _prepared(trainings: VoiceTraining, options: TrainOptions, tell: Reporter) -
         f"{sum(line.seconds for line in used) / 60:.1f} minutes in {len(used)} lines; "
         f"{len(lines) - len(used)} set aside."
     )
-    for line in lines:
-        if line.doubtful:
-            tell.line(f"  {line.source} ({line.text[:40]}): {line.doubtful}")
+    for reason in trainings.folder(training).left_out:
+        tell.line(f"  {reason}")
     return training
 
 
@@ -102,12 +101,16 @@ def _recogniser(model: str) -> Callable[..., str] | None:
 
 def _followed(trainings: VoiceTraining, training: str, tell: Reporter) -> Status:
     """Show progress until the process ends."""
-    epochs = -1
+    epochs, left_out = -1, trainings.folder(training).left_out
     while not trainings.wait(training, LOOK):
         status = trainings.status(training)
         tell.progress(status.text)
         if len(status.history) != epochs:
             epochs = len(status.history)
+            for reason in trainings.folder(training).left_out:
+                if reason not in left_out:  # what the model hears only
+                    tell.line(f"  Left out: {reason}")
+            left_out = trainings.folder(training).left_out
             if status.history:
                 tell.line(_judged(status))
     return trainings.status(training)

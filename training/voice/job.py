@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,12 @@ class Spoken(Settings):
     seconds: float = 0.0
     text: str = Field(max_length=2_000)
     doubtful: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Which line is left out, and why."""
+        where = f"{self.source} ({self.text[:40]}): " if self.text else ""
+        return " ".join(f"{where}{self.doubtful}".split())
 
 
 class Job(Settings):
@@ -111,6 +118,13 @@ class JobFolder:
         return self.path / "best.voice.safetensors"
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """The lines that nothing is learned from, each with its reason."""
+        with suppress(OSError, UnicodeDecodeError):
+            return tuple(_bytes(self.path / "left-out.txt").decode().splitlines())
+        return ()
+
+    @property
     def adapter(self) -> Path:
         return self.path / "adapter.safetensors"
 
@@ -129,6 +143,11 @@ class JobFolder:
             return Job.model_validate_json(_bytes(self.path / "job.json"))
         except (OSError, ValidationError) as error:
             raise InvalidSetting("There is no training in {path}.", path=self.path) from error
+
+    def leave_out(self, lines: Iterable[Spoken]) -> None:
+        """Say which lines are doubtful, and why."""
+        told = "\n".join(each.reason for each in lines if each.doubtful)
+        write_atomic(self.path / "left-out.txt", told.encode())
 
     def tell(self, status: Status) -> None:
         write_atomic(self.path / "status.json", status.model_dump_json().encode())

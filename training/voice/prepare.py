@@ -75,6 +75,7 @@ def make_job(
             )
         )
     created = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    folder.leave_out(lines)
     folder.write(job.model_copy(update={"lines": tuple(lines), "created": created}))
     return folder
 

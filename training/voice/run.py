@@ -207,12 +207,10 @@ class Training:
     def _left_out(self, encoded: Dataset, strangers: set[int], wrong: set[int]) -> None:
         reasons = {encoded.spoken[n].file: "sounds like somebody else" for n in strangers}
         reasons |= {encoded.spoken[n].file: "are these its words?" for n in wrong}
-        lines = tuple(
+        self.folder.leave_out(
             each.model_copy(update={"doubtful": each.doubtful or reasons.get(each.file, "")})
             for each in self.job.lines
         )
-        excluded = [f"{each.file}: {each.doubtful}" for each in lines if each.doubtful]
-        write_atomic(self.folder.path / "left-out.txt", "\n".join(excluded).encode())
 
     def _person(self, dataset: Dataset) -> Person:
         waves = [read_segment(self.folder.segments / each.file) for each in dataset.spoken]

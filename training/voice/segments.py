@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from engine.errors import InvalidAudio, InvalidSetting, InvalidText
+from engine.errors import InvalidAudio, InvalidSetting, InvalidText, TimbreError
 from engine.types import SAMPLE_RATE, Waveform
 from training.voice.recordings import WINDOW, LongRecording, loudness, read_recording
 
@@ -59,11 +59,19 @@ def find_recordings(paths: Sequence[Path]) -> list[Path]:
 
 
 def segments_of(paths: Sequence[Path], recognise: Recognise | None = None) -> Iterator[Segment]:
-    """Every line of the recordings, with its words."""
-    listed = _listed(paths)
-    for path in find_recordings(paths):
-        recording = read_recording(path)
-        yield from _told(path, recording, listed, recognise)
+    """Every line of the recordings, with its words. A recording that nothing can be learned from is
+    set aside with its reason; where all are, the first reason is raised."""
+    listed, files = _listed(paths), find_recordings(paths)
+    faults: list[TimbreError] = []
+    for path in files:
+        try:
+            found = list(_told(path, read_recording(path), listed, recognise))
+        except (InvalidAudio, InvalidText) as error:
+            faults.append(error)
+            found = [Segment(path.name, np.zeros(0, np.float32), "", error.message)]
+        if len(faults) == len(files):
+            raise faults[0]
+        yield from found
 
 
 def _told(
@@ -176,13 +184,14 @@ def check_enough(segments: Sequence[Segment]) -> None:
     used = [each for each in segments if not each.doubtful]
     seconds = sum(each.seconds for each in used)
     if seconds < LEAST_SECONDS:
-        doubtful = len(segments) - len(used)
+        doubtful = [each.doubtful for each in segments if each.doubtful]
         raise InvalidSetting(
             "There are {seconds:.0f} s of speech with words; at least {least:.0f} are needed, and "
-            "ten minutes are good. {doubtful} lines were set aside.",
+            "ten minutes are good. {doubtful} lines were set aside.{first}",
             seconds=seconds,
             least=LEAST_SECONDS,
-            doubtful=doubtful,
+            doubtful=len(doubtful),
+            first=f" The first: {doubtful[0]}" if doubtful else "",
         )
     words = Counter(word for each in used for word in re.findall(r"\w+", each.text.casefold()))
     wide = sum(ord(mark) > 0x2E80 for each in used for mark in set(each.text))

@@ -122,6 +122,8 @@ def test_what_no_voice_can_be_learned_from_is_told(tmp_path: Path) -> None:
     quiet = np.cumsum(silence(5)).astype(np.float32) * 0
     shortened = written(tmp_path / "dull.wav", dull + quiet, "words")
     refused(shortened, InvalidAudio, "sounds like a telephone")
+    dull += (0.02 * np.sin(2 * np.pi * 3_980 * slow)).astype("f4")  # all that 8,000 Hz carry
+    refused(written(tmp_path / "full.wav", dull, "words"), InvalidAudio, "sounds like a telephone")
     refused(written(tmp_path / "mute.wav", silence(5) * 0, "words"), InvalidAudio, "silent")
     refused(written(tmp_path / "bare.wav", voiced(5)), InvalidText, "What is said in bare.wav")
     long = written(tmp_path / "long.wav", np.tile(voiced(5), 6), "one text")
@@ -131,6 +133,21 @@ def test_what_no_voice_can_be_learned_from_is_told(tmp_path: Path) -> None:
     refused(tmp_path / "gone.wav", InvalidAudio, "cannot be read")
     refused(spoken(tmp_path / "few", 3), InvalidSetting, "at least 30 are needed")
     refused(spoken(tmp_path / "in"), RequestError, "whose voice", consent="")
+
+
+def test_recordings_that_are_of_no_use_are_set_aside_beside_good_ones(tmp_path: Path) -> None:
+    folder = spoken(tmp_path / "in", 9)
+    written(folder / "line3.wav", silence(5) * 0)
+    (folder / "line4.txt").unlink()
+    job = make_job(tmp_path / "other", WISH, [folder])
+    assert [line.file for line in job.read().lines if line.doubtful] == ["0003.wav", "0004.wav"]
+    assert [reason.split(".")[0] for reason in job.left_out] == [
+        "line3",
+        "What is said in line4",
+    ]
+    for number in range(5, 9):
+        (folder / f"line{number}.txt").unlink()
+    refused(folder, InvalidSetting, r"6 lines were set aside\. The first: line3.wav is silent")
 
 
 def test_one_word_again_and_again_is_no_speech_to_learn_from(tmp_path: Path) -> None:
