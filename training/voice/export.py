@@ -8,7 +8,9 @@ and others speak it by name.
 from __future__ import annotations
 
 import copy
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,13 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from engine import CheckpointError, InvalidVoice, atomic_replace, write_atomic
+from engine import (
+    CheckpointError,
+    InvalidVoice,
+    atomic_replace,
+    explain_write_errors,
+    write_atomic,
+)
 from engine.checkpoints.config_file import TALKER
 from engine.checkpoints.files import read_json
 from engine.worker.loading.model_loader import load_talker
@@ -34,6 +42,7 @@ def export_merged(model: Path, adapter: Adapter, name: str, out: Path) -> None:
     if out.exists():
         raise CheckpointError("{path} is there already. Choose another folder.", path=out)
     config = copy.deepcopy(read_json(model / "config.json"))
+    check_room(out.parent, sum(file.stat().st_size for file in model.rglob("*") if file.is_file()))
     row = add_preset(config, name)
     shutil.copytree(model, out, ignore=shutil.ignore_patterns("*.safetensors", INDEX))
     codec = out / "speech_tokenizer"
@@ -50,6 +59,13 @@ def export_merged(model: Path, adapter: Adapter, name: str, out: Path) -> None:
     with atomic_replace(out / SINGLE) as part:
         save_file(tensors, part, {"format": "pt"})
     write_atomic(out / "config.json", json.dumps(config, indent=1).encode())
+
+
+def check_room(folder: Path, size: int) -> None:
+    """Raises NotSaved before all work: safetensors tells a full disk as a fault of its own."""
+    with explain_write_errors(folder / "model"):
+        if shutil.disk_usage(folder).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def add_preset(config: dict[str, Any], name: str) -> int:

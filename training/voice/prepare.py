@@ -8,14 +8,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
 
-import soundfile
 from pydantic import ValidationError
 
-from engine import SAMPLE_RATE, InvalidSetting, RequestError, atomic_replace, explain_write_errors
+from engine import InvalidSetting, RequestError, explain_write_errors
 from engine.checkpoints.hub import resolve
 from engine.messages import misfit
 from engine.voices.voice_format import VoiceCard
 from training.voice.job import Job, JobFolder, Spoken
+from training.voice.recordings import write_wave
 from training.voice.segments import Recognise, check_enough, segments_of
 
 MOST_LINES = 4_000
@@ -63,8 +63,7 @@ def make_job(
     for number, segment in enumerate(found):
         name = f"{number:04d}.wav"
         if not segment.doubtful:  # nothing is learned from others, and some last an hour
-            with atomic_replace(folder.segments / name) as part, explain_write_errors(part):
-                soundfile.write(part, segment.waveform, SAMPLE_RATE, format="WAV", subtype="PCM_16")
+            write_wave(folder.segments / name, segment.waveform)
         lines.append(
             Spoken(
                 file=name,

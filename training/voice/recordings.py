@@ -1,4 +1,4 @@
-"""Reads long recordings for training, and refuses what no voice can be learned from.
+"""Reads long recordings, writes their lines, and refuses what no voice can be learned from.
 
 Up to an hour a file. What a listener would hear first is checked first: telephone sound, noise or
 music under the voice, clipping, silence. No torch.
@@ -6,13 +6,16 @@ music under the voice, clipping, silence. No torch.
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import soundfile
 import soxr
 from numpy.typing import NDArray
 
+from engine.atomic import write_atomic
 from engine.audio.sound_reader import MAX_CHANNELS, read_sound
 from engine.errors import InvalidAudio
 from engine.types import SAMPLE_RATE, Waveform
@@ -74,6 +77,13 @@ def read_recording(path: Path) -> LongRecording:
     audible = loud[loud > max(SILENT, 0.01 * float(loud.max()))]
     gain = min(LEVEL / float(np.sqrt(np.mean(audible**2))), PEAK / float(np.abs(wave).max()))
     return LongRecording(name, wave * np.float32(gain), contrast)
+
+
+def write_wave(path: Path, wave: Waveform) -> None:
+    """Raises NotSaved, where libsndfile alone would only tell a system error."""
+    whole = io.BytesIO()
+    soundfile.write(whole, wave, SAMPLE_RATE, format="WAV", subtype="PCM_16")
+    write_atomic(path, whole.getvalue())
 
 
 def loudness(wave: Waveform) -> NDArray[np.float64]:

@@ -17,11 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import soundfile
 import torch
 
 from engine import (
-    SAMPLE_RATE,
     Clone,
     Engine,
     InvalidSetting,
@@ -49,6 +47,7 @@ from training.voice.dataset import (
 from training.voice.export import export_merged
 from training.voice.job import Epoch, Job, JobFolder, Status
 from training.voice.judge import Person, Recognise
+from training.voice.recordings import write_wave
 from training.voice.rows import LearnedRows
 from training.voice.sequences import Line
 from training.voice.texts import general_texts, judged_texts
@@ -259,8 +258,7 @@ class Training:
         takes = judge.speak(speaker or engine, voice, texts, self.job.language)
         self.folder.samples.mkdir(exist_ok=True)
         for index, take in enumerate(takes[-SAMPLES:]):
-            place = self.folder.samples / f"{number}-{index}.wav"
-            soundfile.write(place, take.wave, SAMPLE_RATE)
+            write_wave(self.folder.samples / f"{number}-{index}.wav", take.wave)
 
         def embed(wave: Waveform) -> Waveform:
             return engine.clone(wave).vector

@@ -4,6 +4,7 @@ a checkpoint in the published layout that speaks with the voice as a preset."""
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
-from engine.errors import CheckpointError, InvalidVoice
+from engine.errors import CheckpointError, InvalidVoice, NotSaved
 from engine.model.layers import Causal
 from engine.model.talker import Talker
 from engine.types import Clone, Preset
@@ -124,6 +125,17 @@ def test_an_export_is_a_checkpoint_that_speaks_the_voice(tmp_path: Path) -> None
     np.testing.assert_array_equal(said[0].codes, said[1].codes)
     with pytest.raises(CheckpointError, match="there already"):
         export_merged(BASE, adapter, "Ann", out)
+
+
+def test_an_export_begins_only_where_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = (BASE / "model.safetensors").stat().st_size
+    usage = SimpleNamespace(free=weights)  # the codec has no room beside it
+    monkeypatch.setattr("training.voice.export.shutil.disk_usage", lambda _: usage)
+    with pytest.raises(NotSaved, match="disk is full"):
+        export_merged(BASE, drawn(loaded()), "Ann", tmp_path / "exported")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_preset_takes_a_row_that_nobody_has() -> None:

@@ -13,7 +13,7 @@ import soxr
 
 from engine import InvalidAudio, InvalidSetting, InvalidText, NotSaved, RequestError, TimbreError
 from studio.voices.voice_training import VoiceTraining
-from training.voice import judge, prepare
+from training.voice import judge
 from training.voice.job import JobFolder
 from training.voice.prepare import Wish, make_job
 from training.voice.segments import cut, segments_of, trimmed
@@ -179,11 +179,16 @@ def test_lines_that_are_set_aside_take_no_disk(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    """Lines are written by Python: libsndfile tells a full disk as a system error."""
+    write_bytes = Path.write_bytes
+
+    def full(path: Path, data: bytes) -> int:
+        if ".wav" in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_bytes(path, data)
 
     folder = spoken(tmp_path / "in")
-    monkeypatch.setattr(prepare.soundfile, "write", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     trainings = VoiceTraining(tmp_path / "data")
     with pytest.raises(NotSaved, match="disk is full"):
         trainings.prepare(WISH, [folder])
