@@ -51,7 +51,15 @@ def train(options: TrainOptions, data: Path, library: Library, tell: Reporter) -
     """Train with progress, and save the voice. Returns its name as an option of `say`."""
     trainings = VoiceTraining(data, options.transcriber)
     training = options.resume or _prepared(trainings, options, tell)
-    trainings.start(training)
+    try:
+        trainings.start(training)
+    except InvalidSetting as error:
+        raise TrainingFailed(
+            "{text} This one waits: {command} train --resume {training}",
+            text=error.message,
+            command=COMMAND,
+            training=training,
+        ) from error
     try:
         status = _followed(trainings, training, tell)
     except KeyboardInterrupt:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import app
-from training.voice.job import Job, JobFolder, Status
+from training.voice.job import Job, JobFolder, Status, take_lock
 
 ONE, DAMAGED = "0123456789ab", "ba9876543210"
 
@@ -53,3 +53,12 @@ def test_one_that_learns_is_asked_to_stop_first(data: Path) -> None:
     assert "will stop" in told
     assert folder.stopping
     assert (folder.segments / "0000.wav").exists()
+
+
+def test_one_that_has_to_wait_is_told_with_its_command(data: Path) -> None:
+    with take_lock(data / "training" / "lock") as turn:  # another program starts one
+        assert turn
+        code, told = run(data, "--resume", ONE)
+    assert code != 0
+    assert "Another voice is being trained" in told
+    assert f"train --resume {ONE}" in told
