@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -76,6 +77,8 @@ class CpuStart:
     def begin(self, threads: int) -> subprocess.Popen[str]:
         """A process that makes and keeps what later starts map, and reports on standard error."""
         proof = self.talker_proof(threads).file
+        with suppress(OSError):
+            proof.unlink()  # it is damaged, or of kernels that are gone
         paths = str(self._folder.resolve()), str(self._cache.folder.resolve()), str(proof.resolve())
         arguments = json.dumps([paths[0], self._weights, *paths[1:]])
         boot = BOOT.format(path=sys.path, package=__package__, arguments=arguments)
@@ -97,12 +100,13 @@ class CpuStart:
 
     def compiled(self, threads: int) -> bool:
         """Whether kernels of this processor were kept, by an earlier start or with other
-        weights."""
+        weights; what is known of them may outlive them, in another folder."""
         from engine.worker.kernels.cpu import codec, predictor
         from engine.worker.kernels.cpu.compiler import is_kept
 
-        proved = self.talker_proof(threads).known() is not None
-        return proved or (is_kept(predictor.predict) and is_kept(codec.decode))
+        if not is_kept(predictor.predict):
+            return False
+        return self.talker_proof(threads).known() is not None or is_kept(codec.decode)
 
     def talker(self, threads: int) -> Talker | None:
         """As load_talker gives it; None: nothing that can be used was kept."""

@@ -14,6 +14,8 @@ from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.engine import Engine
 from engine.worker.codec.codec_graphs import CpuStep
 from engine.worker.cpu_start import CpuStart
+from engine.worker.kernels.cpu import compiler
+from engine.worker.loading.start_cache import StartCache
 from engine.worker.worker import TorchWorker
 from engine.worker.worker_settings import WorkerSettings
 from studio.cli.app_context import MINI
@@ -116,6 +118,18 @@ def test_a_process_that_finds_all_of_it_done_loads_nothing(tmp_path: Path) -> No
     )
     (tmp_path / "proof").touch()
     subprocess.run([sys.executable, "-c", code, str(tmp_path), str(tmp_path / "proof")], check=True)
+
+
+def test_kernels_that_are_gone_are_compiled_beside_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = CpuStart(StartCache(tmp_path), MINI, "auto")
+    start.talker_proof(1).keep({"predict": 1, "talk": 1})
+    monkeypatch.setattr(compiler, "is_kept", lambda kernel: False)
+    assert not start.compiled(1)
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: None)
+    start.begin(1)  # which would find the proof, and nothing to do
+    assert start.talker_proof(1).known() is None
 
 
 def test_without_kernels_the_plain_form_stays(
