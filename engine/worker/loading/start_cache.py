@@ -33,6 +33,7 @@ LARGEST_BINARY = 16 << 20
 MOST_THREADS = 1024
 OWN = 0o644  # permissions: with the umask of many desktops a group could write, too
 STALE_SECONDS = 3600  # after which nobody writes an unfinished file any more
+UNUSED_SECONDS = 60 * 86400  # after which arrays are those of a model or version that is gone
 _PIECE = 1 << 20
 _DIGEST = hashlib.sha256().digest_size
 
@@ -73,6 +74,8 @@ class StartCache:
             found = map_arrays(path, key, forms, trusted)
             if not trusted:
                 self._write(note, {"checked": True})
+            with suppress(OSError):
+                os.utime(self.folder / f"{note}.json")  # when they were used last
         except FileNotFoundError:
             return None
         except (DamagedFile, OSError) as error:
@@ -162,11 +165,20 @@ class StartCache:
         return os.access(self.folder, os.W_OK | os.X_OK)
 
     def _clear(self, kind: str) -> None:
-        """Remove what processes left unfinished that were ended while they wrote."""
+        """Remove what processes left unfinished that were ended while they wrote, and what no
+        start has used for long."""
         for part in self.folder.glob(f".{kind}-*{PARTIAL_SUFFIX}"):
             with suppress(OSError):
                 if part.lstat().st_mtime < time.time() - STALE_SECONDS:
                     part.unlink()
+        for path in self.folder.glob("*.packed"):
+            with suppress(OSError):
+                note = self.folder / f"checked-{_identity(path, path.lstat())}.json"
+                if (
+                    note if note.exists() else path
+                ).lstat().st_mtime < time.time() - UNUSED_SECONDS:
+                    path.unlink()
+                    note.unlink()
 
     def _make_folder(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

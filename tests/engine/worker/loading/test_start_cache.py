@@ -147,6 +147,23 @@ def test_what_was_left_unfinished_is_removed(cache: StartCache, arrays: dict[str
     assert written.exists()
 
 
+def test_what_no_start_uses_any_more_is_removed(
+    cache: StartCache, arrays: dict[str, Tensor]
+) -> None:
+    for key in ("gone", KEY):
+        cache.keep("some", key, arrays)
+    for path in cache.folder.iterdir():
+        os.utime(path, (0, 0))  # their times are their identity, too
+    for key in ("gone", KEY):
+        assert cache.arrays("some", key, forms(arrays)) is not None
+    for path in cache.folder.glob("checked-*"):
+        os.utime(path, (0, 0))
+    assert found(cache, arrays) is not None
+    cache.keep("other", KEY, arrays)
+    assert cache.arrays("some", "gone", forms(arrays)) is None
+    assert found(cache, arrays) is not None
+
+
 def test_a_folder_that_cannot_be_written_to_keeps_nothing(
     tmp_path: Path, arrays: dict[str, Tensor]
 ) -> None:
