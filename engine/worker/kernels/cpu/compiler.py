@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -70,8 +71,8 @@ def is_kept(kernel: Any) -> bool:
         magic = kernel.targetctx.codegen().magic_tuple()
         index = kernel._cache._cache_file._load_index()
         return any(key[1] == magic for key in index)
-    except (AttributeError, TypeError, IndexError, OSError):
-        return False  # another numba: it compiles what is missing
+    except Exception:  # another numba, or a damaged file: what is missing is compiled
+        return False
 
 
 def _kept(decorator: Any, function: Callable[..., Any]) -> Any:
@@ -79,9 +80,29 @@ def _kept(decorator: Any, function: Callable[..., Any]) -> Any:
     usual, ours = config.CACHE_DIR, kernel_folder()
     config.CACHE_DIR = usual or str(ours or "")
     try:
-        return decorator(function)
+        return _forgiving(decorator(function))
     finally:
         config.CACHE_DIR = usual
+
+
+def _forgiving(kernel: Any) -> Any:
+    """A kernel that is compiled where its files are damaged, and runs where none can be kept."""
+    cache = kernel._cache
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_or_forget(*given: Any) -> Any:
+        try:
+            return load(*given)
+        except Exception:  # pickle, LLVM and the disk have their own
+            with suppress(OSError):
+                cache.flush()
+
+    def keep(*given: Any) -> None:
+        with suppress(Exception):  # a full disk, or a damaged file that could not be replaced
+            save(*given)
+
+    cache.load_overload, cache.save_overload = load_or_forget, keep
+    return kernel
 
 
 def compiled(reorder: bool = False) -> Callable[[Callable[..., Any]], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numba import njit
+from numba import config, njit
+from numba.core.caching import IndexDataCacheFile
 from torch import Tensor, nn
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.model.quantized_linear import QuantizedLinear
 from engine.worker.device import multiplies_bfloat16
 from engine.worker.kernels.cpu import nibbles
-from engine.worker.kernels.cpu.compiler import VERSION, compiled, version_of
+from engine.worker.kernels.cpu.compiler import VERSION, compiled, is_kept, version_of
 from engine.worker.kernels.cpu.layers import Rounded, pack
 from engine.worker.kernels.cpu.prompts import CpuPrompts
 from engine.worker.kernels.cpu.row_products import AT_ONCE, RowProducts
@@ -304,6 +306,42 @@ def test_kernels_are_compiled_where_no_folder_can_be_written(
 
     monkeypatch.setattr("engine.worker.kernels.cpu.compiler.njit", refuse)
     assert compiled()(lambda x: x + 1)(1) == 2
+
+
+def add_one() -> Any:
+    """A kernel, as another process finds it."""
+
+    def add(x):  # type: ignore[no-untyped-def]
+        return x + 1
+
+    return compiled()(add)
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("left", [0, 100])
+def test_a_kept_kernel_that_is_damaged_is_compiled_again(
+    ending: str, left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    assert add_one()(1) == 2
+    (file,) = tmp_path.rglob(f"*.{ending}")
+    file.write_bytes(file.read_bytes()[:left])
+    is_kept(add_one())  # no error
+    assert add_one()(1) == 2
+    assert is_kept(again := add_one())
+    assert again(1) == 2
+    assert again.stats.cache_hits
+
+
+def test_a_kernel_runs_where_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", full)
+    assert add_one()(1) == 2
 
 
 def test_a_kernel_is_compiled_again_when_another_that_it_calls_has_changed(tmp_path: Path) -> None:
