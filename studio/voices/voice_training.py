@@ -31,6 +31,8 @@ PROGRAM: Final = JobFolder.__module__.rpartition(".")[0]  # the package that tra
 LEAST_FREE: Final = 1 << 20  # bytes; with less of the disk a training ends
 ANOTHER: Final = "Another voice is being trained. Wait until it is done, or stop it."
 ALREADY: Final = "This voice is being trained already, by another program."
+NONE_YET: Final = "This training has no voice yet."
+STOPPING: Final = "It stops at its next step …"
 INTERRUPTED: Final = "It was interrupted. Start it again: it goes on from the last epoch."
 FULL: Final = (
     "The disk is full. Make room and start it again: what was learned until the last epoch is kept."
@@ -91,11 +93,14 @@ class VoiceTraining:
 
     def status(self, training: str) -> Status:
         """How far it is. A process that was killed leaves its training stopped."""
-        status = self.folder(training).status()
+        folder = self.folder(training)
+        status = folder.status()
         with self._lock:
-            if status.phase in ENDED or status.phase == "waiting" or self._running(training):
+            if status.phase in ENDED or status.phase == "waiting":
                 return status
-        fresh = self.folder(training).status()  # it may have ended between the two looks
+            if self._running(training):
+                return status.model_copy(update={"text": STOPPING}) if folder.stopping else status
+        fresh = folder.status()  # it may have ended between the two looks
         if fresh.phase in ENDED:
             return fresh
         full = shutil.disk_usage(self.data).free < LEAST_FREE  # then it could not tell this itself
@@ -134,8 +139,16 @@ class VoiceTraining:
     def keep(self, training: str, library: Library) -> SavedVoice:
         """Save the best epoch's voice. The recordings stay until they are deleted."""
         folder = self.folder(training)
-        if self.status(training).phase != "done" or not folder.voice.is_file():
-            raise InvalidSetting("This training has no voice yet.")
+        if self.status(training).phase != "done":
+            raise InvalidSetting(NONE_YET)
+        if folder.merged.is_dir():
+            raise InvalidSetting(
+                "An adapter makes a model, which no list of voices holds. Start with --model "
+                "{folder} and choose the voice “own”.",
+                folder=folder.merged,
+            )
+        if not folder.voice.is_file():
+            raise InvalidSetting(NONE_YET)
         with folder.voice.open("rb") as file:
             return library.import_file(file.read(LARGEST_VOICE + 1))
 

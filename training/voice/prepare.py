@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import ValidationError
 
@@ -23,6 +23,8 @@ NEED_CONSENT = (
     "Say whose voice this is and that they agree, for example: Ann Lee, it is my own voice."
 )
 
+Way: TypeAlias = Literal["rows", "adapter"]
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -35,7 +37,7 @@ class Wish:
     rows: int = 8
     epochs: int = 8
     device: str = "auto"
-    way: Literal["rows", "adapter"] = "rows"
+    way: Way = "rows"
 
 
 def make_job(

@@ -55,7 +55,7 @@ from training.voice.trainer import Learner, VoiceTrainer, exchanged
 
 JUDGED = 16  # sentences an epoch
 GENERAL = 24  # texts that the words are held by
-SAMPLES = 3  # sounds kept of an epoch
+SAMPLES = 6  # sounds kept of an epoch, for the blind comparison
 LEAST_LINES = 8
 NICENESS = 19
 VOICE = "own"  # the preset that an adapted model has

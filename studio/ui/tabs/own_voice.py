@@ -30,13 +30,13 @@ from studio.ui.i18n import both, tell, warning, word
 from studio.ui.tabs.voice_form import QUIET, Update, checked_name, on_show
 from studio.voices.voice_training import VoiceTraining
 from training.voice.job import ENDED, Epoch, Status
-from training.voice.prepare import Wish
+from training.voice.prepare import Way, Wish
 from training.voice.texts import READ
 
 Sound: TypeAlias = tuple[int, Pcm]  # what Gradio plays: a rate and samples
 
 TICK: Final = 2.0  # seconds between two looks
-PAIRS: Final = 3  # of the blind comparison
+PAIRS: Final = 6  # of the blind comparison
 ABOUT: Final = (
     "Ten minutes of one person, read or told in a quiet room, make a voice that is nearer than a "
     "clone. Drop the recordings with their words: a .txt of the same name for each short one, or "
@@ -46,6 +46,7 @@ WHOSE: Final = "Whose voice it is, and that they agree"
 AGREED: Final = "For example: Ann Lee, it is my own voice."
 NO_MODEL: Final = Message("No model here clones, so none can begin a voice from recordings.")
 COMPARE: Final = "Which is more like the person? You do not see which is the clone."
+WAYS: Final = (("A voice: a small file", "rows"), ("A model of its own", "adapter"))
 NONE: Final = "No training yet."
 
 
@@ -56,7 +57,12 @@ class OwnVoiceTab:
         self._studio, self._trainings = studio, trainings
 
     def start(
-        self, files: Sequence[str] | None, name: str, language: str, agreed: str
+        self,
+        files: Sequence[str] | None,
+        name: str,
+        language: str,
+        agreed: str,
+        way: Way = "rows",
     ) -> tuple[str, Update]:
         """Check the recordings and begin. Returns a status and the training to show."""
         try:
@@ -66,10 +72,10 @@ class OwnVoiceTab:
             if twice := next((each for each in names if names.count(each) > 1), ""):
                 raise InvalidAudio("Two files are called {name}. Rename one.", name=twice)
             wanted = checked_name(self._studio, name)
-            wish = Wish(wanted, self._model(), agreed.strip(), language)
+            wish = Wish(wanted, self._model(), agreed.strip(), language, way=way)
             with TemporaryDirectory() as beside:  # each upload has a folder of its own
                 together = [Path(shutil.copy(file, beside)) for file in files]
-                training = self._trainings.prepare(wish, together)
+                training = self._trainings.prepare(wish, together, self._studio.transcribe)
             self._trainings.start(training)
         except TimbreError as error:
             return warning(error), gr.skip()
@@ -132,7 +138,7 @@ class OwnVoiceTab:
             status = self._trainings.status(training)
         except TimbreError as error:
             return escape(tell(error.message))
-        return told(status)
+        return told(status, self._trainings.folder(training).left_out)
 
     def look(self, training: str | None) -> tuple[Update, Update]:
         """The status, and whether to poll again."""
@@ -179,7 +185,7 @@ class OwnVoiceTab:
             return None, None, {}, warning(error)
         if status.best is None:
             return None, None, {}, tell(Message("This training has no voice yet."))
-        number = random.randrange(PAIRS)
+        number = random.choice([n for n in range(PAIRS) if self.hear(training, "0", n)] or [0])
         order = random.sample([0, status.best], 2)
         files = [self.hear(training, str(epoch), number) for epoch in order]
         return files[0], files[1], {"order": order, "best": status.best}, ""
@@ -202,15 +208,18 @@ def as_pcm(wave: Waveform) -> Pcm:
     return np.round(wave * 32767).astype(np.int16)
 
 
-def told(status: Status) -> str:
-    """A status as HTML: a sentence, a bar, and what the judges say of each epoch."""
+def told(status: Status, left_out: Sequence[str] = ()) -> str:
+    """A status as HTML: a sentence, a bar, what the judges say, and which lines are left out."""
     share = len(status.history[1:]) / max(1, status.epochs)
     rows = "".join(_row(each, status.best) for each in status.history)
     heads = ("Epoch", "Semitones away", "Decibels away", "Stops by itself", "Words misheard", "")
     head = "".join(f"<th>{both(each) if each else ''}</th>" for each in heads)
     table = f"<table><tr>{head}</tr>{rows}</table>" if rows else ""
     bar = f'<progress max="1" value="{share:.3f}"></progress>'
-    return f"<p>{escape(status.text)}</p>{bar}{table}"
+    reasons = "".join(f"<li>{escape(each)}</li>" for each in left_out)
+    head = both("{count} lines are left out", count=len(left_out))
+    out = f"<details><summary>{head}</summary><ul>{reasons}</ul></details>" if reasons else ""
+    return f"<p>{escape(status.text)}</p>{bar}{table}{out}"
 
 
 def _row(epoch: Epoch, best: int | None) -> str:
@@ -235,7 +244,9 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
         gr.Markdown(word(ABOUT))
         with gr.Row():
             with gr.Column(min_width=320):
-                files = gr.File(file_count="multiple", label=word("Recordings and their words"))
+                files = gr.File(
+                    file_count="multiple", label=word("Recordings and their words"), height=240
+                )
                 gr.Dropdown(
                     [text for texts in READ.values() for text in texts],
                     label=word("To read while you record"),
@@ -243,6 +254,14 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                 name = gr.Textbox("", label=word("Name"), max_lines=1)
                 language = gr.Dropdown(["auto", *READ], value="auto", label=word("Language"))
                 agreed = gr.Textbox("", label=word(WHOSE), placeholder=word(AGREED), max_lines=2)
+                way = gr.Radio(
+                    [
+                        (word("A voice: a small file"), "rows"),
+                        (word("A model of its own"), "adapter"),
+                    ],
+                    value="rows",
+                    label=word("What is learned"),
+                )
                 begin = gr.Button(word("Train"), variant="primary")
                 picked = gr.Dropdown([], label=word("Training"))
             with gr.Column(min_width=320):
@@ -265,7 +284,7 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                 answer = gr.Markdown(min_height=24)
     timer = gr.Timer(TICK, active=False)
     pair, tally = gr.State({}), gr.State([0, 0])
-    begun = begin.click(tab.start, [files, name, language, agreed], [shown, picked], **QUIET)
+    begun = begin.click(tab.start, [files, name, language, agreed, way], [shown, picked], **QUIET)
     looked = [shown, timer]
     begun.then(_watch, None, timer, **QUIET)
     picked.change(tab.look, picked, looked, **QUIET)

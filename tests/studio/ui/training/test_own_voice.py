@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import gradio as gr
@@ -20,6 +21,7 @@ from studio.ui.tabs.own_voice import NO_MODEL, OwnVoiceTab, told
 from studio.voices.voice_training import VoiceTraining
 from tests.studio.ui.test_i18n import shown
 from training.voice.job import Epoch, Job, JobFolder, Status
+from training.voice.prepare import Wish
 
 ID = "0123456789ab"
 EPOCHS = (
@@ -74,10 +76,16 @@ def test_nothing_begins_without_recordings_consent_or_a_model(
     assert trainings.list() == ()
 
 
-def test_what_begins_is_shown_and_followed(tab, trainings, tmp_path, monkeypatch):
+def test_what_begins_is_shown_and_followed(studio, trainings, tmp_path, monkeypatch):
     begun: list[str] = []
 
-    def prepare(wish: object, files: Sequence[Path]) -> str:
+    def transcribe(_: object) -> str:
+        return "words"
+
+    tab = OwnVoiceTab(replace(studio, transcribe=transcribe), trainings)
+
+    def prepare(wish: Wish, files: Sequence[Path], recognise: object) -> str:
+        assert (wish.way, recognise) == ("adapter", transcribe)  # a long file needs one
         assert [file.name for file in files] == ["a.wav", "a.txt"]
         assert len({file.parent for file in files}) == 1  # though uploads lie apart
         JobFolder(trainings.data / "training" / ID).write(
@@ -92,7 +100,8 @@ def test_what_begins_is_shown_and_followed(tab, trainings, tmp_path, monkeypatch
     for upload in uploads:
         upload.parent.mkdir()
         upload.write_text("a")
-    _, listed = tab.start([str(upload) for upload in uploads], "Ann", "english", "Ann Lee, mine")
+    uploaded = [str(upload) for upload in uploads]
+    _, listed = tab.start(uploaded, "Ann", "english", "Ann Lee, mine", "adapter")
     assert begun == [ID]
     assert (listed["choices"], listed["value"]) == ([("Ann", ID)], ID)
     folder = trainings.folder(ID)
@@ -101,6 +110,7 @@ def test_what_begins_is_shown_and_followed(tab, trainings, tmp_path, monkeypatch
         text, timer = tab.look(ID)
         assert "about 4 minutes left" in text
         assert timer.active
+        assert "next step" in tab.stop(ID)  # at once, though the process hears of it later
     text, timer = tab.look(ID)  # it was killed
     assert "goes on from the last epoch" in text
     assert not timer.active
@@ -136,8 +146,15 @@ def test_keeping_and_deleting(tab, studio, done, trainings):
     assert "no training" in tab.keep(ID)
 
 
+def test_an_adapter_is_kept_as_the_model_that_it_is(tab, done) -> None:
+    done.voice.unlink()
+    done.merged.mkdir()
+    assert f"--model {done.merged}" in tab.keep(ID)
+
+
 def test_a_status_is_html_that_nobody_can_write_into():
-    html = told(DONE)
+    html = told(DONE, ["a.wav: <b>noise</b>"])
+    assert "a.wav: &lt;b&gt;noise" in html
     assert "&lt;the&gt;" in html
     assert "+1.5" in html
     assert "4%" in html
