@@ -11,6 +11,10 @@
 #   PEOPLE    recordings of people for the codec (training.data.recordings pack)
 #   MINUTES   that the talker learns (20); codec and decoder learn half of that each, the speaker encoder a sixth
 #   HOURS     of speech that a GPU holds (30; 0.17 GB an hour)
+#   BESIDE    not empty: steps that need not wait for each other do not. Networks are compiled while speech is still made
+#             (each begins with FIRST_HOURS of it, 5), and with two GPUs the last one has the decoder, the others the talker
+#   UNTIL     seconds since 1970 at which every training stops, however long it was to learn; SPEECH: seconds of making
+#             speech (30 for each of MINUTES)
 #   TILT      how much brighter the decoder gets at the end (0.12)
 #   PYTHON, GPUS; TRY, TRY_SPEECH: more arguments of each training, to make it small enough for a try
 set -eu
@@ -40,7 +44,13 @@ done
 
 # Speech of the teacher, and some that is judged by and never learned from.
 once validation speech said-aside.json.gz validation 90000 --shards 1
-once speech speech said.json.gz speech 0 --shards 1000 --until $(($(date +%s) + 30 * minutes))
+spoken() { once speech speech said.json.gz speech 0 --shards 1000 --until $(($(date +%s) + ${SPEECH:-$((30 * minutes))})); }
+if [ -n "${BESIDE:-}" ]; then
+    spoken &
+    bounds="$bounds --wait-hours ${FIRST_HOURS:-5}"
+else
+    spoken
+fi
 
 # The codec; then its decoder, on codes that stay.
 people=
@@ -49,7 +59,14 @@ if [ -n "${PEOPLE:-}" ]; then
     people="--people $work/people --keep $work/begin/codec.pt --batch 9 --adversarial-from 0.02 --rate 0.0004"
 fi
 once codec trained codec training.train_codec --minutes $((minutes / 2)) $people
-once decoder trained decoder training.train_decoder --codec "$work/codec.pt" --minutes $((minutes / 2)) ${people:+--people "$work/people"}
+decoder() {
+    once decoder trained decoder training.train_decoder --codec "$work/codec.pt" --minutes $((minutes / 2)) \
+        ${people:+--people "$work/people"}
+}
+talker() {
+    once talker trained talker training.train_talker --codec "$work/codec.pt" --speaker "$work/speaker.pt" \
+        --tokenizer "$work/tokenizer" --validation "$work/validation" --self-rollout --minutes "$minutes"
+}
 
 # The speaker encoder: told apart where it is new, then towards its targets.
 speaker() {
@@ -63,8 +80,17 @@ speaker() {
 }
 once speaker speaker
 
-once talker trained talker training.train_talker --codec "$work/codec.pt" --speaker "$work/speaker.pt" \
-    --tokenizer "$work/tokenizer" --validation "$work/validation" --self-rollout --minutes "$minutes"
+if [ -n "${BESIDE:-}" ] && [ "$gpus" -gt 1 ]; then
+    (cards=$((gpus - 1)); decoder) &
+    decoding=$!
+    cards=$(seq 0 $((gpus - 2)))
+    talker
+    wait "$decoding"
+else
+    decoder
+    talker
+fi
+wait # for speech
 
 # A decoder that was trained is a little dark.
 once equalize on 0 training.equalize --state "$work/decoder.pt" --speech "$work/speech" --tilt "${TILT:-0.12}"

@@ -43,8 +43,8 @@ STEPS = [
     "teachers.synthesize",
     "teachers.synthesize",
     "train_codec",
-    "train_decoder",
     "smooth_speaker",
+    "train_decoder",
     "train_talker",
     "equalize",
     "export",
@@ -117,6 +117,28 @@ def test_gpus_that_cannot_train_together_do_it_alone(work: Path, run: Run) -> No
     assert run(fails="--peers 2", GPUS="2").returncode == 0
     calls = asked(work, "train_codec ")
     assert sorted("--peers" in call for call in calls) == [False, True, True]
+
+
+def test_steps_beside_each_other_have_gpus_of_their_own(work: Path, run: Run) -> None:
+    kept = {"BESIDE": "1", "GPUS": "3", "UNTIL": "9999999999", "KEEP": "codec speaker"}
+    ended = run(**kept)
+    assert ended.returncode == 0, ended.stderr
+    (decoder,) = asked(work, "train_decoder ")
+    assert "--peers 1" in decoder
+    assert len(asked(work, "train_talker ")) == 2
+    for call in (decoder, *asked(work, "train_talker ")):
+        assert "--until 9999999999" in call
+        assert "--wait-hours 5" in call
+    assert len(asked(work, "teachers.synthesize ")) == 6
+    assert (work / "model").is_dir()
+
+
+def test_a_step_beside_others_that_fails_ends_the_recipe(work: Path, run: Run) -> None:
+    ended = run(fails="training.train_decoder", BESIDE="1", GPUS="2", KEEP="codec speaker")
+    assert ended.returncode != 0
+    assert not (work / "model").exists()
+    assert run(BESIDE="1", GPUS="2", KEEP="codec speaker").returncode == 0
+    assert len(asked(work, "train_talker ")) == 1
 
 
 def test_from_nothing_and_with_people(work: Path, run: Run, tmp_path: Path) -> None:
