@@ -32,6 +32,7 @@ LEAST_FREE: Final = 1 << 20  # bytes; with less of the disk a training ends
 ANOTHER: Final = "Another voice is being trained. Wait until it is done, or stop it."
 ALREADY: Final = "This voice is being trained already, by another program."
 NONE_YET: Final = "This training has no voice yet."
+WAITING: Final = "It has not begun. Go on begins it, once no other voice is being trained."
 STOPPING: Final = "It stops at its next step …"
 INTERRUPTED: Final = "It was interrupted. Start it again: it goes on from the last epoch."
 FULL: Final = (
@@ -96,7 +97,9 @@ class VoiceTraining:
         folder = self.folder(training)
         status = folder.status()
         with self._lock:
-            if status.phase in ENDED or status.phase == "waiting":
+            if status.phase == "waiting":
+                return status.model_copy(update={"text": WAITING})
+            if status.phase in ENDED:
                 return status
             if self._running(training):
                 return status.model_copy(update={"text": STOPPING}) if folder.stopping else status

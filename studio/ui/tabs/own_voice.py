@@ -27,7 +27,9 @@ from engine import (
 )
 from studio.context import Studio
 from studio.ui.i18n import both, tell, warning, word
+from studio.ui.tabs import own_reading
 from studio.ui.tabs.voice_form import QUIET, Update, checked_name, on_show
+from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
 from training.voice.job import ENDED, Epoch, Status
 from training.voice.prepare import Way, Wish
@@ -65,7 +67,9 @@ class OwnVoiceTab:
         way: Way = "rows",
     ) -> tuple[str, Update]:
         """Check the recordings and begin. Returns a status and the training to show."""
+        reading, training = Reading(self._trainings.data), ""
         try:
+            files = [*(files or ()), *map(str, reading.files())]
             if not files:
                 raise InvalidAudio("Record a voice or drop a file first.")
             names = [Path(file).name for file in files]
@@ -76,9 +80,10 @@ class OwnVoiceTab:
             with TemporaryDirectory() as beside:  # each upload has a folder of its own
                 together = [Path(shutil.copy(file, beside)) for file in files]
                 training = self._trainings.prepare(wish, together, self._studio.transcribe)
+            reading.clear()
             self._trainings.start(training)
         except TimbreError as error:
-            return warning(error), gr.skip()
+            return warning(error), self.listed(training) if training else gr.skip()
         return self.told(training), self.listed(training)
 
     def _model(self) -> str:
@@ -151,12 +156,14 @@ class OwnVoiceTab:
             going = False
         return text, gr.Timer(active=going)
 
-    def sounds(self, training: str | None) -> tuple[Update, Update]:
-        """Which epochs can be heard."""
+    def sounds(self, training: str | None, epoch: str | None = None) -> Update:
+        """Which epochs can be heard; the one that is heard stays selected."""
         places = self._samples(training)
         numbers = sorted({int(path.stem.split("-")[0]) for path in places})
         labels = [(word("The clone") if not n else f"{n}", str(n)) for n in numbers]
-        return gr.update(choices=labels, value=str(numbers[-1]) if numbers else None), gr.skip()
+        return gr.update(
+            choices=labels, value=epoch if epoch in {str(n) for n in numbers} else None
+        )
 
     def hear(self, training: str | None, epoch: str | None, number: int = 0) -> Sound | None:
         """The sound of an epoch's sentence."""
@@ -247,10 +254,7 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                 files = gr.File(
                     file_count="multiple", label=word("Recordings and their words"), height=240
                 )
-                gr.Dropdown(
-                    [text for texts in READ.values() for text in texts],
-                    label=word("To read while you record"),
-                )
+                read, counted = own_reading.build(Reading(trainings.data))
                 name = gr.Textbox("", label=word("Name"), max_lines=1)
                 language = gr.Dropdown(["auto", *READ], value="auto", label=word("Language"))
                 agreed = gr.Textbox("", label=word(WHOSE), placeholder=word(AGREED), max_lines=2)
@@ -287,10 +291,11 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
     begun = begin.click(tab.start, [files, name, language, agreed, way], [shown, picked], **QUIET)
     looked = [shown, timer]
     begun.then(_watch, None, timer, **QUIET)
+    begun.then(read, None, counted, **QUIET)
     picked.change(tab.look, picked, looked, **QUIET)
-    picked.change(tab.sounds, picked, [epoch, sound], **QUIET)
+    picked.change(tab.sounds, picked, epoch, **QUIET)
     timer.tick(tab.look, picked, looked, **QUIET)
-    timer.tick(tab.sounds, picked, [epoch, sound], **QUIET)
+    timer.tick(tab.sounds, [picked, epoch], epoch, **QUIET)
     epoch.input(tab.hear, [picked, epoch], sound, **QUIET)
     go_on.click(tab.go_on, picked, shown, **QUIET).then(_watch, None, timer, **QUIET)
     stop.click(tab.stop, picked, shown, **QUIET)

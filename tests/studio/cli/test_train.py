@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import app
+from studio.voices.voice_training import WAITING
 from training.voice.job import Job, JobFolder, Status, take_lock
 
 ONE, DAMAGED = "0123456789ab", "ba9876543210"
@@ -33,7 +34,10 @@ def data(tmp_path: Path) -> Path:
 def test_each_is_listed_with_its_id_also_one_that_is_damaged(data: Path) -> None:
     code, told = run(data, "--list")
     lines = sorted(told.splitlines())
-    assert (code, lines) == (0, [f"{ONE}  Ann  stopped  Stopped.", f"{DAMAGED}  ?  waiting"])
+    assert (code, lines) == (
+        0,
+        [f"{ONE}  Ann  stopped  Stopped.", f"{DAMAGED}  ?  waiting  {WAITING}"],
+    )
 
 
 def test_deleting_one_removes_its_recordings_and_no_other(data: Path) -> None:

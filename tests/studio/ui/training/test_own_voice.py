@@ -17,11 +17,15 @@ from engine import Clone
 from engine.voices.voice_format import VoiceCard, pack
 from studio.ui import i18n
 from studio.ui.tabs import own_voice
+from studio.ui.tabs.own_reading import ReadingForm
 from studio.ui.tabs.own_voice import NO_MODEL, OwnVoiceTab, told
+from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
 from tests.studio.ui.test_i18n import shown
-from training.voice.job import Epoch, Job, JobFolder, Status
+from tests.training.voice.test_preparation import voiced, written
+from training.voice.job import Epoch, Job, JobFolder, Status, take_lock
 from training.voice.prepare import Wish
+from training.voice.texts import ENGLISH
 
 ID = "0123456789ab"
 EPOCHS = (
@@ -188,3 +192,37 @@ def test_two_recordings_of_one_name_are_told(tab, tmp_path: Path) -> None:
     files = [tmp_path / folder / "take.wav" for folder in ("a", "b")]
     status, _ = tab.start([str(each) for each in files], "Ann", "english", "Ann Lee, my own")
     assert "take.wav" in status
+
+
+def test_sentences_are_read_checked_kept_and_learned(tab, trainings, tmp_path, monkeypatch) -> None:
+    form, recording = ReadingForm(Reading(trainings.data)), tmp_path / "recording.wav"
+    written(recording, voiced(4.5))
+    assert "Choose a sentence" in form.take(str(recording), " ")[2]
+    assert "are these its words" in form.take(str(recording), "Yes. " * 90)[2]
+    _, following, told_ = form.take(str(recording), ENGLISH[0])
+    assert following == ENGLISH[1]
+    assert "1 sentences are read, 0.1 minutes" in told_
+    form.take(str(recording), ENGLISH[0])  # once more: the later one counts
+    form = ReadingForm(Reading(trainings.data))  # the page was loaded again
+    assert "1 sentences" in form.told()
+    assert form.next("") == ENGLISH[1]
+    monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
+    assert "at least 30 are needed" in tab.start(None, "Ann", "english", "Ann Lee, mine")[0]
+    assert "1 sentences" in form.told()
+    for text in ENGLISH[1:8]:
+        form.take(str(recording), text)
+    with take_lock(trainings.data / "training" / "lock"):  # another program starts one
+        said, listed = tab.start(None, "Ann", "english", "Ann Lee, mine")
+    assert "Another voice" in said
+    assert "Go on begins it" in tab.told(listed["value"])
+    lines = trainings.folder(listed["value"]).read().lines
+    assert sorted(line.text for line in lines) == sorted(ENGLISH[:8])
+    assert form.told() == ""
+    form.take(str(recording), ENGLISH[0])
+    assert form.clear() == ""
+
+
+def test_the_epoch_that_is_heard_stays_selected_while_others_come(tab, done) -> None:
+    assert tab.sounds(ID)["value"] is None  # to choose it plays it
+    assert tab.sounds(ID, "0")["value"] == "0"
+    assert tab.sounds(ID, "7")["value"] is None
