@@ -7,7 +7,7 @@ Pure ASGI. Knows no route by name.
 from __future__ import annotations
 
 from fastapi import FastAPI
-from starlette.routing import Match
+from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.api.errors import ApiError
@@ -41,6 +41,7 @@ def allowed_methods(api: FastAPI, scope: Scope) -> list[str]:
         for method in METHODS
         for route in api.router.routes
         if getattr(route, "name", "") != UNKNOWN
+        and not isinstance(route, Mount)  # the page
         and route.matches({**scope, "method": method})[0] is Match.FULL
     }
     also = ["HEAD"] if "GET" in found else []

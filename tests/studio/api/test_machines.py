@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import soundfile
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from engine import Engine, Library
@@ -46,6 +47,16 @@ def test_every_path_says_which_methods_it_has(client: TestClient) -> None:
         assert client.options(path).status_code in (204, 405)
     assert client.get("/v1/nothing").status_code == 404
     assert client.get("/v2/voices/nothing").json()["error"]["code"] == "not_found"
+
+
+def test_beside_a_page_paths_and_methods_are_refused_as_without(client: TestClient) -> None:
+    api = client.app
+    assert isinstance(api, FastAPI)
+    api.mount("/", FastAPI())  # which would answer everything
+    assert client.post("/v1/chat/completions").status_code == 404
+    answer = client.put("/v1/models")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
 
 
 def test_head_is_get_without_its_body(client: TestClient) -> None:
