@@ -21,6 +21,7 @@ MOST_READ = 8 * MAX_CHARACTERS  # with the space between tags
 LONGEST_TITLE = 200  # characters; a longer heading is text
 _TEXT = 99  # the level of what is no heading
 _ENDS = ".!?…:。！？"
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _TITLES = {
     "copyright": "copyright|copyright page|copyright notice|imprint|impressum|colophon|uncopyright"
     "|mentions légales|aviso legal|版权|版权信息|版权声明|奥付",
@@ -84,6 +85,12 @@ class Blocks(list[Block]):
             _check(self._kept, MAX_CHARACTERS)
             if len(self) > MAX_TYPED_LINES:
                 raise too_many_lines(len(self))
+
+
+def raised(text: str) -> str:
+    """Raised text with its figures as signs: 10⁶ is not 106."""
+    negative = text[:1] in ("-", "−") and text[1:].isdecimal()
+    return ("⁻" + text[1:] if negative else text).translate(_RAISED)
 
 
 def kind_of_title(title: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import IO
 
 from studio.imports.archives import Archive, open_archive
-from studio.imports.books.blocks import Block, Blocks, without_titled_parts
+from studio.imports.books.blocks import Block, Blocks, raised, without_titled_parts
 from studio.imports.books.table_rows import TableRows
 from studio.imports.markup import Tag, parse
 from studio.scripts.books import LONGEST, Book
@@ -174,7 +174,8 @@ class _Document:
         self._level, self._kind = Block.level, ""
         self._texts = 0  # open elements that hold text
         self._skipped = 0  # open elements that are dropped
-        self._run = self._hidden = False  # one is open; Word does not show it
+        self._run = self._hidden = self._raised = False  # one is open; it is not shown, or raised
+        self._controls: list[str] = []  # open content controls: of which kind their content is
         self._named: list[str] = []  # notes of the open paragraph
         self._item = 0
         self._rows = TableRows(self.blocks.add)
@@ -186,9 +187,19 @@ class _Document:
         elif name == "t":
             self._texts += 1
         elif name == "r":
-            self._run, self._hidden = True, False
+            self._run, self._hidden, self._raised = True, False, False
         elif name == "vanish":
             self._hidden = self._run and tag.values().get("val") not in _OFF
+        elif name in ("vertAlign", "position"):  # LibreOffice's are raised by half points
+            value = tag.values().get("val", "")
+            high = value == "superscript" or (value.isdecimal() and value.strip("0") != "")
+            self._raised = self._raised or (self._run and high)
+        elif name == "sdt":
+            self._controls.append(self._controls[-1] if self._controls else "")
+        elif name == "docPartGallery" and tag.values().get("val") == "Table of Contents":
+            self._controls[-1:] = ["contents"]
+        elif name == "txbxContent":  # it is no part of the line that it stands in
+            self.blocks.write("\n")
         elif name in ("tab", "noBreakHyphen"):
             self.blocks.write("-" if name == "noBreakHyphen" else " ")
         elif name in ("br", "cr"):
@@ -209,7 +220,9 @@ class _Document:
         elif name == "t":
             self._texts -= 1
         elif name == "r":
-            self._run = self._hidden = False
+            self._run = self._hidden = self._raised = False
+        elif name == "sdt":
+            del self._controls[-1:]
         elif name == "p":
             self._paragraph()
         elif name == "tr" and self._rows:
@@ -217,10 +230,11 @@ class _Document:
 
     def text(self, data: str) -> None:
         if self._texts and not (self._skipped or self._hidden):
-            self.blocks.write(data)
+            self.blocks.write(raised(data) if self._raised else data)
 
     def _paragraph(self) -> None:
         text = self.blocks.taken()
+        self._kind = self._kind or (self._controls[-1] if self._controls else "")
         self._item += self._kind != "contents"  # whose paragraphs are one part
         if text.strip():
             self._rows.add(Block(text, self._level, kind=self._kind, item=self._item))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from studio.imports.books.blocks import Block, Blocks
+from studio.imports.books.blocks import Block, Blocks, raised
 from studio.imports.books.table_rows import TableRows
 from studio.imports.markup import Tag
 
@@ -192,6 +192,7 @@ class Page:
         elif self._link is not None:
             self._link.append(text)
         elif text:
+            text = raised(text) if self._raised and self._begun else text
             self._last = text[-1] if text.strip() or self._last else ""
             self._begun |= bool(text.strip(_SPACES + "[("))
             self._blocks.write(text)

@@ -172,6 +172,33 @@ def test_what_word_does_not_show_in_the_line_is_not_spoken(run: str) -> None:
     assert said(script_of_file("a.docx", docx(body))) == [("", "", "私は日本に行く。")]
 
 
+def test_what_libreoffice_writes_has_no_contents_and_boxes_are_lines_of_their_own() -> None:
+    body = (
+        '<w:sdt><w:sdtPr><w:docPartObj><w:docPartGallery w:val="Table of Contents"/></w:docPartObj>'
+        f"</w:sdtPr><w:sdtContent>{paragraph('Contents')}</w:sdtContent></w:sdt>"
+        "<w:p><w:r><w:t>Before.</w:t></w:r><w:r><w:drawing><w:txbxContent>"
+        f"{paragraph('In a box.')}</w:txbxContent></w:drawing></w:r></w:p>"
+    )
+    read = imported("a.docx", BytesIO(docx(body)))
+    assert [line.text for line in read.script.lines] == ["Before.", "In a box."]
+    assert [part.kind for part in read.left_out] == ["contents"]
+
+
+@pytest.mark.parametrize("kind", ["epub", "docx"])
+def test_raised_figures_are_no_part_of_the_number_before_them(kind: str) -> None:
+    page = "<p>About 10<sup>6</sup> cells, 10<sup>−9</sup> m.</p>"
+    raised = "<w:r><w:rPr><w:{}/></w:rPr><w:t>{}</w:t></w:r>".format
+    signs = 'vertAlign w:val="superscript"', 'position w:val="8"'
+    run = "<w:r><w:t>{}</w:t></w:r>".format
+    body = (
+        f"<w:p>{run('About 10')}{raised(signs[0], 6)}{run(' cells, 10')}{raised(signs[1], '−9')}"
+        f"{run(' m.')}</w:p>"
+    )
+    data = epub({"a.xhtml": page}) if kind == "epub" else docx(body)
+    (line,) = script_of_file(f"a.{kind}", data).lines
+    assert line.text == "About 10⁶ cells, 10⁻⁹ m."
+
+
 def test_a_note_of_the_normal_type_is_a_note() -> None:
     body = '<w:p><w:r><w:t>Text.</w:t><w:footnoteReference w:id="2"/></w:r></w:p>'
     notes = (
