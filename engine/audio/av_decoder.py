@@ -77,4 +77,4 @@ def _mono(frame: Any) -> NDArray[np.float32]:
     whole = np.issubdtype(samples.dtype, np.integer)
     scale = float(np.iinfo(samples.dtype).max) if whole else 1.0
     mono: NDArray[np.float32] = (samples.astype(np.float32) / scale).mean(axis=0)
-    return mono
+    return 2 * mono - 1 if samples.dtype == np.uint8 else mono  # bytes have no sign
