@@ -2,10 +2,13 @@
 
     python -m bench.quality.reading book --model presets/mini --voices clara,robert,vera --seeds 2
     python -m bench.quality.reading written --model presets/mini --voices clara,robert,vera
+    python -m bench.quality.reading article --texts FILE --voices clara
 
 `book` reads each paragraph of a novel as one text and counts words that were added, left out or
 replaced; `written` reads sentences with figures, signs and abbreviations, each with the words that
-a person would say for it. --out keeps what was heard, one JSON object a line; --wrong prints it.
+a person would say for it; `article` reads a whole file in one request, and tells too how far pitch
+and level of each minute are from the whole's. --out keeps what was heard, one JSON object a line;
+--wrong prints it.
 """
 
 from __future__ import annotations
@@ -20,8 +23,18 @@ from pathlib import Path
 import numpy as np
 
 from bench.quality.judges import Judges, Transcriber
+from bench.quality.reading.article import wander
 from bench.quality.reading.comparison import NONE, Differences, misheard
-from engine import Busy, Preset, SpeechEngine, SpeechRequest, SpeechStream, Waveform, open_engine
+from engine import (
+    SAMPLE_RATE,
+    Busy,
+    Preset,
+    SpeechEngine,
+    SpeechRequest,
+    SpeechStream,
+    Waveform,
+    open_engine,
+)
 
 HERE = Path(__file__).parent
 
@@ -51,6 +64,11 @@ def book() -> list[Text]:
 def written(path: Path) -> list[Text]:
     lines = path.read_text("utf-8").splitlines()
     return [Text(*line.split("\t")) for line in lines if line.strip()]
+
+
+def article(path: Path) -> list[Text]:
+    whole = path.read_text("utf-8").strip()
+    return [Text("article", whole, whole)]
 
 
 def takes(
@@ -107,19 +125,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=("book", "written"))
+    parser.add_argument("what", choices=("book", "written", "article"))
     parser.add_argument("--model", default="presets/mini")
     parser.add_argument("--voices", default="clara,robert,vera")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument(
-        "--texts", type=Path, default=HERE / "written.tsv", help="kind, written, spoken"
-    )
+        "--texts", type=Path, default=HERE / "written.tsv",
+        help="of written: kind, written, spoken; of article: the article",
+    )  # fmt: skip
     parser.add_argument("--in-turn", action="store_true", help="each text by one of the voices")
     parser.add_argument("--only", default="", help="a kind of sentences")
     parser.add_argument("--wrong", action="store_true", help="print what was heard otherwise")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    texts = book() if args.what == "book" else written(args.texts)
+    read = {"book": lambda _: book(), "written": written, "article": article}
+    texts = read[args.what](args.texts)
     texts = [text for text in texts if not args.only or text.kind in args.only.split(",")]
     whisper, heard = Transcriber(), []
     with open_engine([args.model]) as engine:
@@ -128,6 +148,9 @@ def main() -> None:
             transcript = whisper(Judges.prepared(wave))
             found = misheard(text.spoken, transcript)
             heard.append(Heard(text.kind, voice, seed, text.written, transcript.strip(), found))
+            if args.what == "article":
+                minutes = len(wave) / SAMPLE_RATE / 60
+                print(f"{voice} {seed}: {minutes:.1f} minutes; {wander(wave)}", flush=True)
             if args.wrong and found.errors:
                 print(
                     f"{found.errors:2} {voice:8} {text.written}\n   heard    {transcript.strip()}",

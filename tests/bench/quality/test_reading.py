@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from bench.quality.reading.__main__ import HERE, book, written
+from bench.quality.reading.article import wander
 from bench.quality.reading.comparison import canonical, differences, misheard
+from engine import SAMPLE_RATE
 
 
 @pytest.mark.parametrize(
@@ -47,3 +50,17 @@ def test_the_texts_are_whole() -> None:
     assert len(sentences) >= 200
     assert len({each.written for each in sentences}) == len(sentences)
     assert sum(len(text.written.split()) for text in book()) >= 600
+
+
+def test_a_voice_that_rises_and_one_that_stays_are_told_apart() -> None:
+    seconds = np.arange(60 * SAMPLE_RATE) / SAMPLE_RATE
+    low, high = (
+        sum(np.sin(2 * np.pi * hertz * n * seconds) / n for n in range(1, 12)) / 8
+        for hertz in (120.0, 120.0 * 2 ** (2 / 12))
+    )
+    steady = wander(np.concatenate((low, low)).astype(np.float32))
+    assert max(map(abs, steady.slope)) < 0.02
+    rising = wander(np.concatenate((low, low, high * 1.26, high * 1.26)).astype(np.float32))
+    assert rising.slope[0] == pytest.approx(2.4, abs=0.1)  # a line through 0, 0, 2, 2
+    assert rising.slope[1] == pytest.approx(2.4, abs=0.2)
+    assert max(rising.farthest) < 2.3
