@@ -140,7 +140,7 @@ class VoiceTraining:
         return tuple(sorted(own, key=own.__getitem__, reverse=True))
 
     def keep(self, training: str, library: Library) -> SavedVoice:
-        """Save the best epoch's voice. The recordings stay until they are deleted."""
+        """Save the best epoch's voice, once. The recordings stay until they are deleted."""
         folder = self.folder(training)
         if self.status(training).phase != "done":
             raise InvalidSetting(NONE_YET)
@@ -152,6 +152,10 @@ class VoiceTraining:
             )
         if not folder.voice.is_file():
             raise InvalidSetting(NONE_YET)
+        created = folder.read().created
+        for saved in library.list():
+            if (saved.card.kind, saved.card.created) == ("trained", created):
+                return saved
         with folder.voice.open("rb") as file:
             return library.import_file(file.read(LARGEST_VOICE + 1))
 

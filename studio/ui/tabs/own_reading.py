@@ -15,7 +15,7 @@ from studio.ui.tabs.voice_form import QUIET, Update, on_show
 from studio.voices.reading import Reading
 from training.voice.texts import READ
 
-READ_SO_FAR: Final = "{count} sentences are read, {minutes:.1f} minutes. Ten minutes are good."
+READ_SO_FAR: Final = "Sentences read: {count}, {minutes:.1f} minutes. Ten minutes are good."
 OWN: Final = "Or type a sentence of your own, and read that."
 
 

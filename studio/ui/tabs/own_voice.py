@@ -197,10 +197,12 @@ class OwnVoiceTab:
         files = [self.hear(training, str(epoch), number) for epoch in order]
         return files[0], files[1], {"order": order, "best": status.best}, ""
 
-    def choose(self, first: bool, pair: dict[str, Any], tally: list[int]) -> tuple[str, list[int]]:
-        """Count a choice; the answer comes after it."""
+    def choose(
+        self, first: bool, pair: dict[str, Any], tally: list[int]
+    ) -> tuple[str, list[int], dict[str, Any]]:
+        """Count a choice; the answer comes after it, so the pair counts once."""
         if not pair:
-            return tell(Message("Press Compare first.")), tally
+            return tell(Message("Press Compare first.")), tally, {}
         trained = pair["order"][0 if first else 1] == pair["best"]
         tally = [tally[0] + trained, tally[1] + 1]
         told_ = Message(
@@ -208,7 +210,7 @@ class OwnVoiceTab:
             trained=tally[0],
             all=tally[1],
         )
-        return tell(told_), tally
+        return tell(told_), tally, {}
 
 
 def as_pcm(wave: Waveform) -> Pcm:
@@ -304,7 +306,7 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
     compare.click(tab.compare, picked, [one, two, pair, answer], **QUIET)
     for button, which in ((first, True), (second, False)):
         chosen = gr.State(which)
-        button.click(tab.choose, [chosen, pair, tally], [answer, tally], **QUIET)
+        button.click(tab.choose, [chosen, pair, tally], [answer, tally, pair], **QUIET)
     on_show(tab.listed, [picked], [picked])
 
 
