@@ -44,14 +44,20 @@ _SHORT = frozenset(_WORD.findall(
     "nap nod nut oak oar odd owe owl pan pat paw pea peg pie pit pod pub pup rag rat ray rib "
     "rim rob rot rug rum sew shy sin sip sob spy tan tap tar tin tip tub tug van vet vow wag "
     "wax web wed wig wit "
+        "ah eh ha ho um uh ooh heh hmm die boy met per lad bat ham gin foe pun hog bum imp fry con "
+        "sub tab ape zoo fad gay lid rap ski wee bye gig hip sow rut woe pry mug wad ace bud rip "
+        "rod dub fed sum pal tag cod elm eel yak hub gag mob wok rye jig ivy icy nil lab app pro "
+        "thy ye nay aye yea ass jim joe sam ken lee "
 ))  # fmt: skip
 _RATHER_LETTERS = frozenset(("it", "us", "am", "or", "who"))  # where nothing else is shouted
 _VOWEL = re.compile(r"[AEIOUY]")
 _HARD = re.compile(
-    r"[^AEIOUY]{5}|^(?![SC]H[RL]|S[CPT]R|SPL|THR|PHR)[^AEIOUY]{3}|^(?:[BDFGJKLMNPRVXZ](?=[BCDFGJKMNPQSTVXZ])"
-    r"|[HJQXZ](?=[^AEIOUY]))|(?:[BCDFGHJKPQVZ])(?:[BFGJMNPQRVW])$|[AEIOU]{4}|Q(?!U)|HH|JJ|VV|XX"
+    r"[^AEIOUY]{6}|^(?!SCH|SPH|[SC]H[RL]|S[CPT]R|SPL|THR|PHR)[^AEIOUY]{3}"
+    r"|^(?!KN|GN|PS)(?:[BDFGJKLMNPRVXZ](?=[BCDFGJKMNPQSTVXZ])|[HJQXZ](?=[^AEIOUY]))"
+    r"|(?!GN|FF|GM|(?<=T)HM)[BCDFGHJKPQVZ][BFGJMNPQRVW]$|(?<!Q)[AEIOU]{4}|Q(?!U)|HH|JJ|VV|XX"
 )
 _DRAWN_OUT = re.compile(r"([^CIVX])\1\1")  # "AAARGH", "GRRR"; no "XXXL", "CCCP"
+_I_AM = re.compile(r"(?<=\bI )AM\b")
 CAPITALS = re.compile(r"(?<![\w])[A-Z]{2,30}(?:'?s)?(?![\w])")
 _RUN = re.compile(r"(?<!\w)[A-Z][A-Z']{0,30}(?:[\s,.;:!?—–-]{1,4}[A-Z][A-Z']{0,30}(?!\w)){1,80}")
 
@@ -68,7 +74,7 @@ def pronounceable(word: str) -> bool:
 
 def capitals(text: str) -> str:
     """Every word in capitals spelt by its letters or put into small ones."""
-    text = _RUN.sub(_run, text)
+    text = _RUN.sub(_run, _I_AM.sub("am", text))
     return CAPITALS.sub(lambda match: say_capitals(match[0], _after_the(match)), text)
 
 
@@ -81,7 +87,9 @@ def say_capitals(word: str, after_the: bool = False) -> str:
     small = core.lower()
     if core in LETTERED or len(core) == 1:
         return letter_names(core) + ending
-    if small in _SHORT and not (small in _RATHER_LETTERS and (after_the or small != "who")):
+    if small in _SHORT and not (
+        small in _RATHER_LETTERS and (after_the or small not in ("who", "or"))
+    ):
         return small + ending
     if len(core) > 3 and (pronounceable(core) or _DRAWN_OUT.search(core)):
         return small + ending
@@ -108,4 +116,5 @@ def _run(match: re.Match[str]) -> str:
 def _shouted(word: str) -> str:
     if word == "I" or (word in LETTERED and word.lower() not in _SHORT) or word in WORDS:
         return word
-    return word.lower() if _VOWEL.search(word) else word
+    short = len(word) < 5 and word.isalpha() and not (pronounceable(word) or word.lower() in _SHORT)
+    return word if short or not _VOWEL.search(word) else word.lower()

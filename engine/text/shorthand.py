@@ -214,7 +214,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
     (re.compile(r"(?<=(?:st|nd|rd|th)\s)fl\.(?=[\s,;)])"), lambda m: "floor"),
     (  # "W-what?"
         re.compile(
-            rf"(?<![\w-])([A-Za-z]|[bcdfgkpstw][hlrt])-(?:\1-){{0,5}}(?!{_NO_STUTTER})(\1)(?=['’a-z])",
+            rf"(?<!\w['’])(?<![\w-])([A-Za-z]|[bcdfgkpstw][hlrt])-(?:\1-){{0,5}}(?!{_NO_STUTTER})(\1)(?=['’a-z])",
             re.IGNORECASE,
         ),
         lambda m: m[1] if m[1][0].isupper() else m[2],

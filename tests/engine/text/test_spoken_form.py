@@ -155,6 +155,10 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
         ('10% p.a. on EUR/USD 1.0845 and gold at $2,034/oz.', 'Ten percent per annum on ee you ar you ess dee one point zero eight four five and gold at two thousand and thirty-four dollars per ounce.'),
         ('Mme. Bovary met Pvt. Ryan in Pt. 3, Bk. II, Op. 27 No. 2.', 'Madame Bovary met Private Ryan in part three, book two, opus twenty-seven number two.'),
         ('In 1 Cor 13:4 and 2 Tim. 3 it says so.', 'In First Corinthians thirteen four and Second Timothy three it says so.'),
+        ('"I KNOW it, I AM sure," said the SCHOOL. "HO HO HO, this OR that?"', 'I know it, I am sure, said the school. Ho ho ho, this or that?'),
+        ('He had a KNIFE, a SIGN and STUFF in the QUEUE; he will DIE. The ALGORITHM.', 'He had a knife, a sign and stuff in the queue; he will die. The algorithm.'),
+        ("Let's-see what; the OR is closed.", "Let's-see what; the oh ar is closed."),
+        ('The FDA, AARP, EBITDA and IRS.', 'The eff dee eigh, aarp, ebitda and eye ar ess.'),
     ],
 )  # fmt: skip
 def test_what_is_said(written: str, said: str) -> None:
