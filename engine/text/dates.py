@@ -44,7 +44,9 @@ _DECADE = re.compile(
 )
 _SHORT_DECADE = re.compile(r"(?<!\w)(['’‘]?)([1-9]0)['’]?s(?!\w)")
 _DECADE_BEFORE = re.compile(
-    r"\b(?:the|his|her|our|their|my|your|early|mid|late)[\s-]$", re.IGNORECASE
+    r"(?:\b(?:the|his|her|our|their|my|your|early|mid|late)[\s-]"
+    r"(?:[0-9]0['’]?s,?\s(?:and|or|to)\s)?|ties,?\s(?:and|or|to)\s)$",
+    re.IGNORECASE,
 )
 _AGES = re.compile(r"(?<=[a-z]-)([0-9]{1,2})s(?!\w)")  # "under-16s"
 _SHORT_YEAR = re.compile(r"(?<=\s)['’‘]([0-9]{2})(?!\w)")
@@ -68,7 +70,7 @@ _BOOKS = (
     "Nehemiah|Esther|Job|Psalms?|Proverbs|Ecclesiastes|Isaiah|Jeremiah|Ezekiel|Daniel|Hosea|Joel|"
     "Amos|Obadiah|Jonah|Micah|Habakkuk|Malachi|Matthew|Mark|Luke|John|Acts|Romans|Corinthians|"
     "Galatians|Ephesians|Philippians|Colossians|Thessalonians|Timothy|Titus|Hebrews|James|Peter|"
-    "Jude|Revelation|Quran|Surah"
+    "Jude|Revelations?|Quran|Surah"
 )
 _VERSE = re.compile(rf"\b({_BOOKS})\s([0-9]{{1,3}}):([1-9][0-9]{{0,2}})(?![\w:])")
 _MILITARY = re.compile(

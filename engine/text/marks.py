@@ -49,7 +49,7 @@ _DIGITS = re.compile(r"[0-9]+")  # that were written as other signs
 _NEVER = re.compile(r"[^A-Za-z0-9 ,.;:?!'\n-]")
 _COMMAS = re.compile(r"\s*,(?:\s*,)+")
 _BEFORE = re.compile(r"\s+(?=[,.;:?!])")
-_DOUBLED = re.compile(r"[,;:]\s*(?=[.?!;:])|(?<=[.?!])\s*[,;](?=\s|$)|^\s*[,;:.]+\s*")
+_DOUBLED = re.compile(r"[,;:]\s*(?=[.?!;:])|(?<=[.?!:;])\s*[,;](?=\s|$)|^\s*[,;:.]+\s*")
 _REPEATED = re.compile(r"([?!])[?!]+|(?<=\.)\.+")
 _SPACES = re.compile(r"\s+")
 

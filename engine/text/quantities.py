@@ -158,10 +158,14 @@ _YEAR_BEFORE = re.compile(
     r"(?:©|\b(?:in|since|copyright|easter|christmas|cue (?:one|two|three|four)|"
     r"until|till|during|years?|early|mid|late|circa|between|january|february|march|"
     r"april|may|june|july|august|september|october|november|december|spring|summer|autumn|winter|"
-    r"fall|class of))[\s,-]{1,3}$",
+    r"fall|(?:class|war|battle|act|treaty|crash|crisis|panic|revolution|uprising|election|flood|"
+    r"plague|fire|constitution) of))[\s,-]{1,3}$",
     re.IGNORECASE,
 )
-_ONE_YEAR = re.compile(r"\b(?:the|this|that|a|his|her|its|our)\s$", re.IGNORECASE)
+_ONE_YEAR = re.compile(
+    r"(?:\b(?:the|this|that|an?|his|her|its|our|their|my|your)|['’]s)\s(?:[a-z-]{3,14}\s)?$",
+    re.IGNORECASE,
+)
 _MANY = re.compile(r"\s(?:[a-z]+s|people|men|women|children|of|more|or|times|percent)\b")
 _BY_DIGITS = re.compile(
     r"\b(?:rooms?|flights?|route|highway|interstate|suite|codes?|pins?|zip|postcode|order|account|"

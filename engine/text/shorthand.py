@@ -302,6 +302,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         lambda m: f"{m[1]} {m[2]}:{m[3]}",
     ),
     (re.compile(r"\bCtrl\b"), lambda m: "control"),
+    (re.compile(r"(?<=[0-9])\.[xX](?!\w)"), lambda m: " point ex"),
     (
         re.compile(r"(?<!\w)([Dd]ep|[Aa]rr)\.\s([0-2]?[0-9])[:.](?=[0-5][0-9])"),
         lambda m: f"{'departing' if m[1].lower() == 'dep' else 'arriving'} {m[2]}:",

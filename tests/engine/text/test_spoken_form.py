@@ -159,6 +159,9 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
         ('He had a KNIFE, a SIGN and STUFF in the QUEUE; he will DIE. The ALGORITHM.', 'He had a knife, a sign and stuff in the queue; he will die. The algorithm.'),
         ("Let's-see what; the OR is closed.", "Let's-see what; the oh ar is closed."),
         ('The FDA, AARP, EBITDA and IRS.', 'The eff dee eigh, aarp, ebitda and eye ar ess.'),
+        ('In a landmark 1979 tax decision, the War of 1812; a further 1500 votes.', 'In a landmark nineteen seventy-nine tax decision, the war of eighteen twelve; a further one thousand five hundred votes.'),
+        ('He is in his 30s or 40s, it was the 1960s and 70s; wait 30s or 40s.', 'He is in his thirties or forties, it was the nineteen sixties and seventies; wait thirty seconds or forty seconds.'),
+        ('His laws: (1) win; use 2.0.x (or 3.x). Revelations 21:8', 'His laws: one, win; use two point zero point ex, or three point ex. Revelations twenty-one eight'),
     ],
 )  # fmt: skip
 def test_what_is_said(written: str, said: str) -> None:
