@@ -26,8 +26,8 @@ from engine.errors import InvalidAudio
 from engine.messages import Message
 from engine.types import Waveform
 
-FORMATS: Final = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")  # as libsndfile calls them
-READABLE: Final = Message("Use a WAV, FLAC, OGG, MP3, M4A or WebM file.")
+FORMATS: Final = ("WAV", "WAVEX", "AIFF", "FLAC", "OGG", "MP3")  # as libsndfile calls them
+READABLE: Final = Message("Use a WAV, AIFF, FLAC, OGG, MP3, M4A or WebM file.")
 RATES: Final = (8_000, 192_000)
 MAX_CHANNELS: Final = 8
 _BLOCK = 1 << 16  # frames read at once
@@ -112,7 +112,7 @@ def _plain_blocks(file: IO[bytes], check: Check) -> Generator[Block, None, None]
             while len(block := sound.read(_BLOCK, dtype="float32", always_2d=True)):
                 yield Block(block.mean(axis=1), sound.samplerate, sound.channels, True)
                 count += len(block)
-            if sound.format != "MP3" and count < (frames or 0):  # an MP3's header is an estimate
+            if "MPEG" not in sound.subtype and count < (frames or 0):  # an MP3 estimates its length
                 raise _cut_short()
     except (soundfile.SoundFileError, RuntimeError, ValueError, TypeError) as error:
         raise unreadable() from error

@@ -67,7 +67,7 @@ SPOKEN: Final = {
     ("/v1/audio/voices/{name}/preview", "get"): ("audio/wav",),
 }
 _AUDIO_FIELDS: Final = {
-    "audio": {**BINARY, "description": "WAV, FLAC, OGG, MP3, M4A or WebM, 1 to 60 s"},
+    "audio": {**BINARY, "description": "WAV, AIFF, FLAC, OGG, MP3, M4A or WebM, 1 to 60 s"},
     "model": {"type": "string"},
     "consent": {"type": "string", "description": "true: its owner has agreed"},
 }

@@ -22,7 +22,18 @@ from engine import (
     unreadable,
 )
 
-SUFFIXES: Final = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".m4a", ".mp4", ".webm")
+SUFFIXES: Final = (
+    ".wav",
+    ".aiff",
+    ".aif",
+    ".flac",
+    ".ogg",
+    ".opus",
+    ".mp3",
+    ".m4a",
+    ".mp4",
+    ".webm",
+)
 MAX_BYTES: Final = 100 << 20
 SHORTEST, LONGEST = 1.0, 600.0  # seconds
 MOST_SAMPLES: Final = round(LONGEST * SAMPLE_RATE)  # of what is written

@@ -20,6 +20,7 @@ from engine.audio.audio_io import (
     save_sound,
 )
 from engine.audio.sound_formats import SOUND_FORMATS
+from engine.audio.sound_reader import read_sound
 from engine.errors import InvalidAudio, InvalidSetting, NoLoudspeaker
 from engine.types import SAMPLE_RATE, Pcm
 
@@ -36,6 +37,9 @@ def test_every_format_reads_back_as_long_as_it_was(tmp_path: Path, ending: str) 
     back, rate = soundfile.read(path)
     assert rate == SAMPLE_RATE
     assert np.abs(back).max() == pytest.approx(8000 / 32768, rel=0.1)
+    with path.open("rb") as file:
+        wave, _, _ = read_sound(file, 5.0, lambda *_: None)  # as an upload
+    assert len(wave) / SAMPLE_RATE == pytest.approx(2.5, abs=0.1)
 
 
 @pytest.mark.parametrize("ending", [".wav", ".flac", ".aiff"])

@@ -51,6 +51,11 @@ def test_the_sound_is_the_same(container: str, codec: str, rate: int) -> None:
     assert np.argmax(spectrum) * SAMPLE_RATE / len(wave) == pytest.approx(440, abs=1)
 
 
+def test_mp3_in_a_wav_is_not_cut_short_by_its_estimated_length() -> None:
+    wave = load_reference_audio(written("wav", "libmp3lame", 24_000)).waveform
+    assert len(wave) / SAMPLE_RATE == pytest.approx(3.0, abs=0.1)
+
+
 def test_samples_without_a_sign_are_around_zero() -> None:
     wave, _, _ = read_sound(io.BytesIO(written("mov", "pcm_u8", 48_000)), 5.0, lambda *_: None)
     assert np.mean(wave) == pytest.approx(0.0, abs=0.01)

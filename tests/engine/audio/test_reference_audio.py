@@ -135,7 +135,7 @@ HUGE = speech().astype(np.float64) * 1e300
         ((np.array(["a"] * 48_000), SAMPLE_RATE), "as numbers"),
         (b"", "it is no sound"),
         (b"hello, I am no sound", "it is no sound"),
-        (encoded(speech(), SAMPLE_RATE, "AIFF"), "AIFF files are not read"),
+        (encoded(speech(), SAMPLE_RATE, "W64"), "W64 files are not read"),
     ],
 )
 def test_refusals_say_what_to_do(source: Any, says: str) -> None:
