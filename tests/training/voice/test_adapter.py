@@ -3,6 +3,7 @@ a checkpoint in the published layout that speaks with the voice as a preset."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,29 +12,33 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine import open_engine
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import CheckpointError, InvalidVoice, NotSaved
 from engine.model.layers import Causal
 from engine.model.talker import Talker
-from engine.types import Clone, Preset
+from engine.types import Clone, Preset, Vector
 from engine.worker.loading.model_loader import check_weights, load_talker
+from studio.cli.app_context import MINI
+from studio.cli.reference import own_codes
 from tests.conftest import golden_folders
 from tests.engine.worker.driver import GREEDY, running, speak
 from training.voice.adapter import Adapter, adapted
 from training.voice.export import add_preset, export_merged, stored_tensors
 
 BASE = next(each for each in golden_folders() if each.name == "base-0b6")
+ADAPTED = Path(__file__).parents[2] / "mini" / "adapted.json"
 CPU = torch.device("cpu")
 WIDTH = LocalCheckpoint(BASE).capabilities.width
 VECTOR = np.random.default_rng(0).standard_normal(WIDTH).astype(np.float32)
 
 
-def loaded(dtype: torch.dtype = torch.float32) -> Talker:
-    return load_talker(BASE, CPU, dtype)
+def loaded(dtype: torch.dtype = torch.float32, model: Path = BASE) -> Talker:
+    return load_talker(model, CPU, dtype)
 
 
-def drawn(talker: Talker, size: float = 0.02) -> Adapter:
-    adapter, random = Adapter(talker, VECTOR, rank=4), torch.Generator().manual_seed(1)
+def drawn(talker: Talker, size: float = 0.02, vector: Vector = VECTOR) -> Adapter:
+    adapter, random = Adapter(talker, vector, rank=4), torch.Generator().manual_seed(1)
     with torch.no_grad():
         for own in adapter.changes.values():
             own.b.copy_(size * torch.randn(own.b.shape, generator=random))
@@ -50,8 +55,9 @@ def outputs(talker: Talker) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_an_adapter_of_zeros_changes_no_bit(dtype: torch.dtype) -> None:
-    talker = loaded(dtype)
+@pytest.mark.parametrize("model", [BASE, MINI], ids=["random", "trained"])
+def test_an_adapter_of_zeros_changes_no_bit(model: Path, dtype: torch.dtype) -> None:
+    talker = loaded(dtype, model)
     before = outputs(talker)
     with Adapter(talker, VECTOR).attached(talker):
         within = outputs(talker)
@@ -59,8 +65,9 @@ def test_an_adapter_of_zeros_changes_no_bit(dtype: torch.dtype) -> None:
         assert torch.equal(one, other)
 
 
-def test_merged_is_attached_and_leaves_no_trace() -> None:
-    talker = loaded()
+@pytest.mark.parametrize("model", [BASE, MINI], ids=["random", "trained"])
+def test_merged_is_attached_and_leaves_no_trace(model: Path) -> None:
+    talker = loaded(model=model)
     before, adapter = outputs(talker), drawn(talker)
     with adapter.attached(talker):
         attached = outputs(talker)
@@ -125,6 +132,20 @@ def test_an_export_is_a_checkpoint_that_speaks_the_voice(tmp_path: Path) -> None
     np.testing.assert_array_equal(said[0].codes, said[1].codes)
     with pytest.raises(CheckpointError, match="there already"):
         export_merged(BASE, adapter, "Ann", out)
+
+
+def test_the_reference_package_says_the_same_of_an_export(tmp_path: Path) -> None:
+    """`adapted.json` holds what qwen-tts 0.1.1 found likeliest, greedily in float32, of this export
+    (`studio.cli.reference.reference_codes(PYTHON, OUT, Preset("own"))`)."""
+    vector = LocalCheckpoint(MINI).speaker_vector("clara")
+    adapter = drawn(loaded(model=MINI), 0.01, vector)
+    export_merged(MINI, adapter, "own", tmp_path / "out")
+    said = {}
+    for model, name in ((tmp_path / "out", "own"), (MINI, "clara")):
+        with open_engine([model], device="cpu", dtype="float32", weights="full") as engine:
+            said[name] = own_codes(engine, Preset(name))
+    np.testing.assert_array_equal(said["own"], json.loads(ADAPTED.read_text()))
+    assert (said["own"] != said["clara"]).any(1).mean() > 0.5  # though it is her vector
 
 
 def test_an_export_begins_only_where_there_is_room(
