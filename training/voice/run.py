@@ -309,7 +309,8 @@ class Training:
         if best is None:
             reasons = {each.refused for each in self._status.history[1:] if each.refused}
             why = "; ".join(sorted(reasons)) or "no epoch is nearer to the person"
-            self._tell("refused", f"The clone is better than what was learned: {why}.")
+            text = f"The clone is better than what was learned: {why}. Use it, or record more."
+            self._tell("refused", text)
             return
         clone, *epochs = self._status.history
         chosen = next(each for each in epochs if each.number == best)

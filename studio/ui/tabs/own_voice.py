@@ -40,9 +40,10 @@ Sound: TypeAlias = tuple[int, Pcm]  # what Gradio plays: a rate and samples
 TICK: Final = 2.0  # seconds between two looks
 PAIRS: Final = 6  # of the blind comparison
 ABOUT: Final = (
-    "Ten minutes of one person, read or told in a quiet room, make a voice that is nearer than a "
-    "clone. Drop the recordings with their words: a .txt of the same name for each short one, or "
-    "an .srt for a long one. Everything stays on this server; Delete removes the recordings too."
+    "Ten minutes of one person, read or told in a quiet room, can make a voice that is nearer than "
+    "a clone; if it is not, that is told. Read sentences here, or drop the recordings with their "
+    "words: a .txt of the same name for each short one, or an .srt for a long one. Everything "
+    "stays on this server; Delete removes the recordings too."
 )
 WHOSE: Final = "Whose voice it is, and that they agree"
 AGREED: Final = "For example: Ann Lee, it is my own voice."
