@@ -90,7 +90,7 @@ class ServerLog(logging.StreamHandler[Any]):
             if line := self._affordable(record, self._line(record)):
                 self.stream.write(line)
                 self.flush()
-        except (OSError, ValueError):  # nobody reads the log any more
+        except (OSError, ValueError, AttributeError):  # nobody reads the log, or there is none
             pass
         finally:
             self._writes.now = False

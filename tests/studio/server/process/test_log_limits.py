@@ -78,3 +78,13 @@ def test_a_client_that_left_is_no_fault_and_a_fault_beside_it_is(
         record.exc_info = (type(raised), raised, raised.__traceback__)
     ServerLog(written).emit(record)
     assert bool(written.getvalue()) == told
+
+
+def test_a_process_that_was_started_without_an_error_output_logs_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    monkeypatch.setattr("sys.__stderr__", None)
+    with log_limits.bounded_log():
+        logging.getLogger("timbre").warning("A line.")
+        print("Another one.")
