@@ -77,7 +77,7 @@ class VoiceTraining:
             held.enter_context(turn)
             own = held.enter_context(folder.lock())
             folder.go_on()
-            folder.tell(folder.status().model_copy(update={"phase": "preparing", "text": ""}))
+            folder.tell(folder.status().saying("", phase="preparing"))
             command = [sys.executable, "-m", PROGRAM, str(folder.path.resolve())]
             command += ["--parent", str(os.getpid())]
             if self.transcriber:
@@ -98,17 +98,17 @@ class VoiceTraining:
         status = folder.status()
         with self._lock:
             if status.phase == "waiting":
-                return status.model_copy(update={"text": WAITING})
+                return status.saying(WAITING)
             if status.phase in ENDED:
                 return status
             if self._running(training):
-                return status.model_copy(update={"text": STOPPING}) if folder.stopping else status
+                return status.saying(STOPPING) if folder.stopping else status
         fresh = folder.status()  # it may have ended between the two looks
         if fresh.phase in ENDED:
             return fresh
         full = shutil.disk_usage(self.data).free < LEAST_FREE  # then it could not tell this itself
         text = FULL if full else INTERRUPTED
-        return fresh.model_copy(update={"phase": "stopped", "text": text})
+        return fresh.saying(text, phase="stopped")
 
     def stop(self, training: str) -> None:
         self.folder(training).stop()

@@ -17,7 +17,7 @@ from typing import BinaryIO, Literal, TypeAlias
 
 from pydantic import Field, ValidationError
 
-from engine import InvalidSetting, Settings, write_atomic
+from engine import InvalidSetting, Message, Settings, write_atomic
 
 Phase: TypeAlias = Literal[
     "waiting", "preparing", "training", "stopped", "done", "refused", "failed"
@@ -83,11 +83,22 @@ class Status(Settings):
 
     phase: Phase = "waiting"
     text: str = ""  # a sentence for people
+    key: str = ""  # the same with its values apart, for other languages
+    values: dict[str, str | int | float] = Field(default_factory=dict)
     epoch: int = 0
     epochs: int = 0
     seconds_left: float | None = None
     history: tuple[Epoch, ...] = ()
     best: int | None = None
+
+    def saying(self, text: str, **changes: object) -> Status:
+        """The same with another sentence."""
+        key, values = (text.key, text.values) if isinstance(text, Message) else (text, {})
+        plain = {
+            name: str(each) if isinstance(each, str) else each for name, each in values.items()
+        }
+        told = {"text": str(text), "key": key, "values": plain}
+        return self.model_copy(update={**told, **changes})
 
 
 @dataclass(frozen=True)

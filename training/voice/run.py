@@ -23,6 +23,7 @@ from engine import (
     Clone,
     Engine,
     InvalidSetting,
+    Message,
     Preset,
     TimbreError,
     Waveform,
@@ -84,11 +85,16 @@ def _run(folder: JobFolder, recognise: Recognise | None) -> None:
     except TimbreError as error:
         _end(folder, "failed", error.message)
     except (OSError, torch.OutOfMemoryError) as error:
-        _end(folder, "failed", f"It ended: {error}. It goes on from the last epoch.")
+        ended = Message("It ended: {error}. It goes on from the last epoch.", error=error)
+        _end(folder, "failed", ended)
     except Exception as error:  # a damaged file, or a fault of ours: to begin again helps nobody
         traceback.print_exc()
-        text = f"It ended by a fault ({type(error).__name__}); log.txt in {folder.path} has more."
-        _end(folder, "failed", text)
+        fault = Message(
+            "It ended by a fault ({fault}); log.txt in {folder} has more.",
+            fault=type(error).__name__,
+            folder=folder.path,
+        )
+        _end(folder, "failed", fault)
     finally:
         if training is not None:
             training.close()
@@ -96,7 +102,7 @@ def _run(folder: JobFolder, recognise: Recognise | None) -> None:
 
 def _end(folder: JobFolder, phase: str, text: str) -> None:
     status = folder.status()
-    folder.tell(status.model_copy(update={"phase": phase, "text": text, "seconds_left": None}))
+    folder.tell(status.saying(text, phase=phase, seconds_left=None))
 
 
 def yield_to_others(device: torch.device) -> None:
@@ -282,7 +288,7 @@ class Training:
                 self._keep(trainer.learner)
             self.folder.tell(self._status)  # first: a state whose epoch nobody judged would be none
             trainer.save(self.folder.state, self._digest)
-            self._tell("training", self._status.text)
+            self._look()
 
     def _keep(self, learner: Learner) -> None:
         job = self.job
@@ -309,31 +315,46 @@ class Training:
         if best is None:
             reasons = {each.refused for each in self._status.history[1:] if each.refused}
             why = "; ".join(sorted(reasons)) or "no epoch is nearer to the person"
-            text = f"The clone is better than what was learned: {why}. Use it, or record more."
-            self._tell("refused", text)
+            refused = "The clone is better than what was learned: {why}. Use it, or record more."
+            self._tell("refused", Message(refused, why=why))
             return
         clone, *epochs = self._status.history
         chosen = next(each for each in epochs if each.number == best)
         self._tell(
             "done",
-            f"Epoch {best} of {trainer.epochs} is the best: {chosen.pitch:+.1f} semitones and "
-            f"{chosen.spectrum:.1f} dB from the recordings, the clone {clone.pitch:+.1f} and "
-            f"{clone.spectrum:.1f}.",
+            Message(
+                "Epoch {best} of {all} is the best: {pitch} semitones and {spectrum} dB from the "
+                "recordings, the clone {clone_pitch} and {clone_spectrum}.",
+                best=best,
+                all=trainer.epochs,
+                pitch=f"{chosen.pitch:+.1f}",
+                spectrum=f"{chosen.spectrum:.1f}",
+                clone_pitch=f"{clone.pitch:+.1f}",
+                clone_spectrum=f"{clone.spectrum:.1f}",
+            ),
         )
 
     def _progress(self, number: int, share: float, spent: float) -> None:
         left = spent / share * (1 - share + self.job.epochs - number)
-        minutes = max(1, round(left / 60))
-        unit = "minute" if minutes == 1 else "minutes"
-        text = f"Epoch {number} of {self.job.epochs}, about {minutes} {unit} left"
+        minutes, told = round(left / 60), {"number": number, "all": self.job.epochs}
+        text = Message("Epoch {number} of {all}, about 1 minute left", **told)
+        if minutes > 1:
+            text = Message(
+                "Epoch {number} of {all}, about {minutes} minutes left", **told, minutes=minutes
+            )
         self._status = self._status.model_copy(update={"epoch": number, "seconds_left": left})
         self._tell("training", text)
 
     def _tell(self, phase: str, text: str) -> None:
-        if self.folder.stopping and phase != "done":
-            raise Stopped
-        self._status = self._status.model_copy(update={"phase": phase, "text": text})
+        if phase != "done":
+            self._look()
+        self._status = self._status.saying(text, phase=phase)
         self.folder.tell(self._status)
+
+    def _look(self) -> None:
+        """Raises Stopped where it is to stop."""
+        if self.folder.stopping:
+            raise Stopped
 
     def _speaker(self) -> Engine:
         """The engine that speaks what is judged."""

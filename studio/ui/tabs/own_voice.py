@@ -229,13 +229,14 @@ def told(status: Status, left_out: Sequence[str] = ()) -> str:
     reasons = "".join(f"<li>{escape(each)}</li>" for each in left_out)
     head = both("{count} lines are left out", count=len(left_out))
     out = f"<details><summary>{head}</summary><ul>{reasons}</ul></details>" if reasons else ""
-    return f"<p>{escape(status.text)}</p>{bar}{table}{out}"
+    said = both(status.key, **status.values) if status.key else escape(status.text)
+    return f"<p>{said}</p>{bar}{table}{out}"
 
 
 def _row(epoch: Epoch, best: int | None) -> str:
     name = f"{epoch.number}" if epoch.number else both("The clone")
     words = "–" if epoch.words is None else f"{epoch.words:.0%}"
-    note = both("Best") if epoch.number and epoch.number == best else escape(epoch.refused)
+    note = both("Best" if epoch.number and epoch.number == best else epoch.refused)
     cells = (
         name,
         f"{epoch.pitch:+.1f}",

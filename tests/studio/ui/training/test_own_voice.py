@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from engine import Clone
+from engine import Clone, Message
 from engine.voices.voice_format import VoiceCard, pack
 from studio.ui import i18n
 from studio.ui.tabs import own_voice
@@ -150,6 +150,15 @@ def test_keeping_and_deleting(tab, studio, done, trainings):
     assert not done.path.exists()
     assert studio.library.find("Ann") is not None  # what was kept stays
     assert "no training" in tab.keep(ID)
+
+
+def test_how_far_it_is_is_told_in_chinese_too() -> None:
+    status = Status().saying(
+        Message("Epoch {number} of {all}, about 1 minute left", number=2, all=8)
+    )
+    html = told(Status.model_validate_json(status.model_dump_json()))
+    assert "Epoch 2 of 8, about 1 minute left" in html
+    assert "第 2 轮，共 8 轮" in html
 
 
 def test_an_adapter_is_kept_as_the_model_that_it_is(tab, done) -> None:
