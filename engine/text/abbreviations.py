@@ -139,6 +139,7 @@ _LETTER_A = re.compile(
     r"(?<!\w)A(?=\s(?:to|or|and|&|→|->)\s[B-Z]\b)"
 )
 _HYPHENED = re.compile(r"(?<!\w['’])(?<![\w-])([A-Za-z])-(?=[a-z]{2})")
+_SURNAME = re.compile(r"\s[A-Z][a-z]")
 _OPENS = re.compile(  # what begins a sentence rather than a name
     r"[\"'”’)\]]*\s+[\"“‘']?(?:The|Then|This|That|These|Those|There|He|She|It|We|They|I|You|But|And|"
     r"So|In|On|At|After|Before|When|If|My|His|Her|Our|Their|No|Yes|What|Why|How|Who|An?)\b"
@@ -267,7 +268,9 @@ def _say_roman(match: re.Match[str]) -> str:
         or titled
         or (last in _RULERS and (numeral == "V" or (numeral == "I" and tail and not meant)))
     )
-    if not value or single:
+    after = match.string[match.end() :]
+    initial = tail == "." and len(numeral) == 1 and _SURNAME.match(after)  # "Robert V. Daniels"
+    if not value or single or (initial and not counted and not _OPENS.match(after)):
         return match[0]
     if not counted and (titled or last in _RULERS):
         return f"{name} the {ordinal(str(value))}{tail}"

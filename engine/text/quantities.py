@@ -163,7 +163,8 @@ _YEAR_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _ONE_YEAR = re.compile(
-    r"(?:\b(?:the|this|that|an?|his|her|its|our|their|my|your)|['’]s)\s(?:[a-z-]{3,14}\s)?$",
+    r"(?:\b(?:the|this|that|an?|his|her|its|our|their|my|your)|['’]s)\s(?:[a-z-]{3,14}\s)?$"
+    r"|\bfrom\s$|(?<![\w.,])[12][0-9]{3},?\s(?:and|or)\s$",
     re.IGNORECASE,
 )
 _MANY = re.compile(r"\s(?:[a-z]+s|people|men|women|children|of|more|or|times|percent)\b")
@@ -455,7 +456,7 @@ def _say_range(match: re.Match[str]) -> str:
     if low.isdecimal() and high.isdecimal():
         if len(low) == len(high) == 4 and "1100" <= low <= "2099" and "1100" <= high <= "2099":
             return f"{year(low)} to {year(high)}"
-        if len(low) == 4 and len(high) == 2 and "1100" <= low <= "2099" and low[2:] < high:
+        if len(low) == 4 and "1100" <= low <= "2099" and low[-len(high) :] < high and len(high) < 3:
             return f"{year(low)} to {cardinal(high)}"
         if (len(low), len(high)) == (3, 4):  # a telephone number
             return f"{spelled(low, 'oh')}, {spelled(high, 'oh')}"

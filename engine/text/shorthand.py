@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from engine.text.abbreviations import COUNTED, roman_value
 from engine.text.dates import MONTHS, SHORT_DAYS, SHORT_MONTHS, month_name, weekday_name
+from engine.text.letters import letter_names
 from engine.text.number_words import raised_to
 
 _TIMES = {"wk": "week", "mo": "month", "yr": "year", "hr": "hour"}
@@ -302,6 +303,10 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         lambda m: f"{m[1]} {m[2]}:{m[3]}",
     ),
     (re.compile(r"\bCtrl\b"), lambda m: "control"),
+    (  # section H.3.10
+        re.compile(r"(?<![\w.])([A-Z])((?:\.[0-9]{1,3}){1,3})(?!\w|\.[0-9])"),
+        lambda m: letter_names(m[1]) + m[2].replace(".", " point "),
+    ),
     (re.compile(r"(?<=[0-9])\.[xX](?!\w)"), lambda m: " point ex"),
     (
         re.compile(r"(?<!\w)([Dd]ep|[Aa]rr)\.\s([0-2]?[0-9])[:.](?=[0-5][0-9])"),

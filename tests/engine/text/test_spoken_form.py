@@ -162,6 +162,8 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
         ('In a landmark 1979 tax decision, the War of 1812; a further 1500 votes.', 'In a landmark nineteen seventy-nine tax decision, the war of eighteen twelve; a further one thousand five hundred votes.'),
         ('He is in his 30s or 40s, it was the 1960s and 70s; wait 30s or 40s.', 'He is in his thirties or forties, it was the nineteen sixties and seventies; wait thirty seconds or forty seconds.'),
         ('His laws: (1) win; use 2.0.x (or 3.x). Revelations 21:8', 'His laws: one, win; use two point zero point ex, or three point ex. Revelations twenty-one eight'),
+        ('Robert V. Daniels and John I. Taylor lived under George V. The war came. Henry V, he said.', 'Robert vee Daniels and John I. Taylor lived under George the fifth. The war came. Henry the fifth, he said.'),
+        ('It quotes Malatesta from 1891 on this, in 1932 and 1933 in more detail; the 1883-6 period; from 1200 men; see section H.3.10 and A.1.', 'It quotes Malatesta from eighteen ninety-one on this, in nineteen thirty-two and nineteen thirty-three in more detail; the eighteen eighty-three to six period; from one thousand two hundred men; see section aitch point three point ten and eigh point one.'),
     ],
 )  # fmt: skip
 def test_what_is_said(written: str, said: str) -> None:
