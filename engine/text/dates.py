@@ -6,7 +6,7 @@ import re
 
 from engine.text.abbreviations import ends_sentence
 from engine.text.letters import letter_names
-from engine.text.number_words import cardinal, decade, ordinal, spelled, year
+from engine.text.number_words import cardinal, decade, ordinal, pair, spelled, year
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -110,9 +110,7 @@ def dates(text: str) -> str:
     text = _DECADE.sub(lambda m: decade(m[1]) + (f" to {decade(m[2])}" if m[2] else ""), text)
     text = _AGES.sub(lambda m: decade(m[1]), text)
     text = _SHORT_DECADE.sub(_say_short_decade, text)
-    return _SHORT_YEAR.sub(
-        lambda m: spelled(m[1], "oh") if m[1][0] == "0" else cardinal(m[1]), text
-    )
+    return _SHORT_YEAR.sub(lambda m: pair(m[1]), text)
 
 
 def _say_short_decade(match: re.Match[str]) -> str:
@@ -230,23 +228,16 @@ def _say_clock(match: re.Match[str]) -> str:
     if second and minute == "00":
         spoken += " oh oh"
     if second:
-        spoken += f" {_two(second)}"
+        spoken += f" {pair(second)}"
     if fraction:
         spoken += f" point {spelled(fraction)}"
     return spoken + _stop(match)
 
 
-def _two(digits: str) -> str:
-    """ "05" -> "oh five", "00" -> "oh oh"."""
-    if digits == "00":
-        return "oh oh"
-    return f"{'oh ' if digits[0] == '0' else ''}{cardinal(digits)}"
-
-
 def _clock(hour: str, minute: str, half: str, bare: bool = False) -> str:
     spoken, late = cardinal(hour), f" {letter_names(half + 'm')}" if half else ""
     if minute and int(minute):
-        return f"{spoken} {_two(minute)}{late}"
+        return f"{spoken} {pair(minute)}{late}"
     if late or bare:
         return spoken + late
     if hour in ("00", "0", "24"):

@@ -66,6 +66,11 @@ def spelled(digits: str, zero: str = "zero") -> str:
     )
 
 
+def pair(digits: str) -> str:
+    """ "05" -> "oh five", "00" -> "oh oh", "15" -> "fifteen"."""
+    return spelled(digits, "oh") if digits[0] == "0" else cardinal(digits)
+
+
 def number(written: str) -> str:
     """ "1,234.50" -> "one thousand two hundred and thirty-four point five zero"."""
     whole, point, rest = written.replace(",", "").partition(".")

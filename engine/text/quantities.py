@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from engine.text.letters import letter_names
-from engine.text.number_words import cardinal, number, ordinal, raised_to, spelled, year
+from engine.text.number_words import cardinal, number, ordinal, pair, raised_to, spelled, year
 
 NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,6}(?:\.[0-9]{1,20})?|[0-9]{1,60}(?:\.[0-9]{1,20})?|\.[0-9]{1,20})"  # noqa: E501
 _SCALES = {
@@ -358,10 +358,6 @@ _WINDS = {"N": "north", "S": "south", "E": "east", "W": "west"}
 _FLAT = re.compile(r"\s(?!long|tall|wide|deep|high|thick|of|by|in|and|or|x)(?:[a-z]{3,}|[A-Z]{2})")
 
 
-def _two(digits: str) -> str:
-    return spelled(digits, "oh") if digits[0] == "0" else cardinal(digits)
-
-
 def _say_inches(match: re.Match[str], before: str) -> str:
     left = before + match.string[: match.start()]
     if match[0].endswith('"') and left.count('"') % 2:
@@ -420,7 +416,7 @@ def _say_fraction(match: re.Match[str]) -> str:
 
 def _say_season(match: re.Match[str]) -> str:
     follows = int(match[2]) == (int(match[1]) + 1) % 100
-    return f"{year(match[1])} {_two(match[2])}" if follows else match[0]
+    return f"{year(match[1])} {pair(match[2])}" if follows else match[0]
 
 
 def _say_scientific(match: re.Match[str]) -> str:
