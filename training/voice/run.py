@@ -126,6 +126,7 @@ class Training:
         self._digest = self._checkpoint.capabilities.digest
         self._engine: Engine | None = None
         self._trial = folder.path / "trial"  # an adapted model that is judged
+        self._judging = 0.0  # seconds that the last epoch was judged
         self._status = folder.status().model_copy(update={"epochs": job.epochs})
         if not self._checkpoint.capabilities.clone:
             raise InvalidSetting(
@@ -158,7 +159,9 @@ class Training:
         lines = self._general_lines(clone, general)
         judged = self._judged_texts(own_texts, unseen)
         if not self._status.history:
+            began = time.monotonic()
             self._history((self._judge(0, clone, judged, person),))
+            self._judging = time.monotonic() - began
         trainer.prepare(learned.lines(self._checkpoint), unseen.lines(self._checkpoint), lines)
         with learner.attached(talker):
             self._train(trainer, judged, person)
@@ -278,10 +281,12 @@ class Training:
                 self._progress(number, share, time.monotonic() - began)
             if trainer.epoch < number:
                 raise Stopped
+            began = time.monotonic()
             measured = trainer.measure()
             epoch = self._judge_learned(number, trainer.learner, texts, person).model_copy(
                 update={"hold": measured.hold, "loss": measured.rest}
             )
+            self._judging = time.monotonic() - began
             history = self._status.history
             epoch = epoch.model_copy(update={"refused": judge.refusal(epoch, history[0])})
             if self._history((*history, epoch)) is epoch:
@@ -335,7 +340,8 @@ class Training:
         )
 
     def _progress(self, number: int, share: float, spent: float) -> None:
-        left = spent / share * (1 - share + self.job.epochs - number)
+        after = self.job.epochs - number
+        left = spent / share * (1 - share + after) + self._judging * (1 + after)
         minutes, told = round(left / 60), {"number": number, "all": self.job.epochs}
         text = Message("Epoch {number} of {all}, about 1 minute left", **told)
         if minutes > 1:

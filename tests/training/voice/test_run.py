@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -120,6 +121,22 @@ def test_an_epoch_without_its_state_is_learned_again(
     status = run(folder.path)
     assert [each.number for each in status.history] == [0, 1, 2, 3]
     assert (status.phase, status.best) == ("done", 3)
+
+
+def test_the_minutes_that_are_left_are_also_the_judges(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, told = [0.0], list[str]()
+
+    def judging(_: int) -> None:
+        told.append(folder.status().text)
+        clock[0] += 120
+
+    monkeypatch.setattr(run_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(run_module, "Training", lambda folder, *_: Run(folder, judging))
+    run(folder.path)
+    left = "Epoch 2 of 3, about 4 minutes left", "Epoch 3 of 3, about 2 minutes left"
+    assert tuple(told[1:]) == left
 
 
 def test_recordings_that_no_voice_comes_of_are_refused(
