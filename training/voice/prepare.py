@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from pydantic import ValidationError
 
 from engine import InvalidSetting, RequestError, explain_write_errors
+from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.checkpoints.hub import resolve
 from engine.messages import misfit
 from engine.voices.voice_format import VoiceCard
@@ -52,7 +53,9 @@ def make_job(
     folder, job = JobFolder(path), _job(wish)
     if (path / "job.json").exists():
         raise InvalidSetting("There is a training called {name} already.", name=wish.name)
-    job = job.model_copy(update={"model": str(resolve(wish.model))})
+    model = resolve(wish.model)
+    LocalCheckpoint(model).language_id(wish.language, None)  # raises UnknownLanguage
+    job = job.model_copy(update={"model": str(model)})
     found = []
     for segment in segments_of(recordings, recognise):
         found.append(segment)

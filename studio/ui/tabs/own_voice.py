@@ -33,7 +33,6 @@ from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
 from training.voice.job import ENDED, Epoch, Status
 from training.voice.prepare import Way, Wish
-from training.voice.texts import READ
 
 Sound: TypeAlias = tuple[int, Pcm]  # what Gradio plays: a rate and samples
 
@@ -260,7 +259,11 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                 )
                 read, counted = own_reading.build(Reading(trainings.data))
                 name = gr.Textbox("", label=word("Name"), max_lines=1)
-                language = gr.Dropdown(["auto", *READ], value="auto", label=word("Language"))
+                language = gr.Dropdown(
+                    [(word(each.capitalize()), each) for each in studio.choices().languages()],
+                    value="auto",
+                    label=word("Language"),
+                )
                 agreed = gr.Textbox("", label=word(WHOSE), placeholder=word(AGREED), max_lines=2)
                 way = gr.Radio(
                     [

@@ -12,6 +12,7 @@ import soundfile
 import soxr
 
 from engine import InvalidAudio, InvalidSetting, InvalidText, NotSaved, RequestError, TimbreError
+from engine.errors import UnknownLanguage
 from studio.voices.voice_training import VoiceTraining
 from training.voice import judge
 from training.voice.job import JobFolder
@@ -271,4 +272,6 @@ def test_what_fits_no_job_is_refused_before_recordings_are_read(tmp_path: Path) 
     for changes in (*named, {"consent": "she agrees " * 50}, {"epochs": 0}):
         with pytest.raises(InvalidSetting, match=r"name|made_from|epochs"):
             make_job(tmp_path / "job", replace(WISH, **changes), nowhere)
+    with pytest.raises(UnknownLanguage, match="does not speak 'german'"):
+        make_job(tmp_path / "job", replace(WISH, language="german"), nowhere)
     assert not (tmp_path / "job").exists()
