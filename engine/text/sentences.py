@@ -50,6 +50,7 @@ _CUTS = (
 _LATIN_END = r"(?<![.!?…])[.!?…]+[\"'”’»)\]]*\s+"
 _WIDE_END = r"[。！？]+[”’」』）]*"
 _END = re.compile(rf"(?:{_LATIN_END}|{_WIDE_END}|(?<!\s)\s*\n\s*)")
+_CLOSES = re.compile(r"[\s。！？]")  # an end has one of these
 _TAIL = 40  # characters before a full stop that show whether it is one of an abbreviation
 _FOLLOWING = re.compile(r"[^\w\n]{0,40}(\w{1,40})(?=[^\w])")  # a whole word
 _SEEN_AFTER = 200  # characters behind a sentence that show whether it ends
@@ -163,8 +164,11 @@ class SentenceBuffer:
         """Add text; returns the sentences that are complete."""
         if not text:
             return []
-        begun = len(self._text)
+        begun, last = len(self._text), self._text[-1:]
         self._text += text
+        more_space = last.isspace() and text.isspace() and "\n" not in text
+        if more_space or (self._open is None and not _CLOSES.search(text)):
+            return []  # no end can be new
         ready, start = [], 0
         place = self._resume(begun)
         self._open = None

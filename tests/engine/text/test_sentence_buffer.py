@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,3 +66,11 @@ def test_pieces_of_any_size_give_the_same_sentences(text: str, size: int) -> Non
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_nothing_is_lost(text: str) -> None:
     assert "".join("".join(split(text)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("mark", [".", "'", " ", "]", "! "])
+def test_many_marks_in_a_row_are_read_in_time(mark: str) -> None:
+    buffer, begun = SentenceBuffer(), time.process_time()
+    for _ in range(10_000):
+        buffer.feed(mark)
+    assert time.process_time() - begun < 1  # 3 to 6 s, when each was read with all before it
