@@ -99,7 +99,7 @@ def test_an_unusable_recording_says_what_to_do(tab, studio, tmp_path):
     assert "at least" in told(tab.hear(short))[-1]["ended"]["message"]
     foreign = tmp_path / "foreign.wav"
     foreign.write_bytes(b"no sound at all")
-    assert "Use a WAV, FLAC, OGG, MP3" in tab.check(str(foreign))[1]
+    assert "Use a WAV, AIFF, FLAC, OGG, MP3" in tab.check(str(foreign))[1]
 
 
 @pytest.mark.parametrize("words", ["", "These are the words."])
