@@ -122,9 +122,9 @@ def main() -> None:
     """Run the command line; `timbre [--options]` means `serve`."""
     quiet_libraries()
     arguments = sys.argv[1:]
-    own = ("-h", "--help", "--version", "--install-completion", "--show-completion")
-    asked = arguments and (arguments[0] in own or not arguments[0].startswith("-"))
-    if not asked:
+    eager = ("-h", "--help", "--version", "--install-completion", "--show-completion")
+    named = arguments and (arguments[0] in eager or not arguments[0].startswith("-"))
+    if not named:
         arguments.insert(0, "serve")
     start_lean()
     try:

@@ -54,7 +54,7 @@ def main(
             executable_path=shutil.which("chromium"), args=list(FLAGS)
         )
         context: Any = None
-        told: list[dict[str, float]] = []
+        timings: list[dict[str, float]] = []
         for number in range(visits + again):
             if context is None or not again:
                 context = chromium.new_context(viewport={"width": 1280, "height": 800})
@@ -63,15 +63,15 @@ def main(
             traced = trace and number == visits + again - 1
             if traced:
                 chromium.start_tracing(page=page, path=trace, categories=CATEGORIES)
-            told.append(_visit(page, url))
+            timings.append(_visit(page, url))
             if traced:
                 chromium.stop_tracing()
-            print(json.dumps(told[-1]), flush=True)
+            print(json.dumps(timings[-1]), flush=True)
             page.close()
             if not again:
                 context.close()
         chromium.close()
-    rows = told[again:]
+    rows = timings[again:]
     print(
         json.dumps(
             {name: round(statistics.median(row[name] for row in rows), 4) for name in rows[0]}

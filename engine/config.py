@@ -94,8 +94,8 @@ def load_profile(name: str | None = None, **changes: Any) -> EngineSettings:
             name=name,
             there=", ".join(profiles()),
         )
-    own = json.loads((PROFILES / f"{name}.json").read_text(encoding="utf-8"))
-    return engine_settings(**{**own, **changes})
+    profile = json.loads((PROFILES / f"{name}.json").read_text(encoding="utf-8"))
+    return engine_settings(**{**profile, **changes})
 
 
 def _explain(error: ValidationError) -> Message:

@@ -32,8 +32,8 @@ class Message(str):
 def misfit(problem: Mapping[str, Any]) -> Message:
     """The message of one of pydantic's validation errors."""
     key = _MISFITS.get(problem["type"])
-    own = problem["msg"].removeprefix("Value error, ")  # pydantic's words before a validator's
-    return Message(key, **problem.get("ctx", {})) if key else Message(own)
+    words = problem["msg"].removeprefix("Value error, ")  # pydantic's words before a validator's
+    return Message(key, **problem.get("ctx", {})) if key else Message(words)
 
 
 def _plain(value: object) -> object:

@@ -158,9 +158,9 @@ def open_zerogpu(
     folders = _named([resolve(str(model)) for model in models])
     check_one_codec(folders)
     settings = _settings(profile, device, changes)
-    own: dict[str, Any] = {**changes, "max_num_seqs": 1}
+    engine_settings: dict[str, Any] = {**changes, "max_num_seqs": 1}
     places = tuple(folders.values())
-    make = partial(open_engine, places, device, dtype, profile, start=False, **own)
+    make = partial(open_engine, places, device, dtype, profile, start=False, **engine_settings)
     return RemoteEngine(_checkpoints(folders, settings), settings, LentDevice(make, lend))
 
 
@@ -214,8 +214,8 @@ def check_one_codec(folders: Mapping[str, Path]) -> None:
     """All models of an engine share one codec, so it must be the same in every checkpoint."""
     if len(folders) < 2:
         return
-    (first, own), *others = ((name, codec_digest(at)) for name, at in folders.items())
-    strangers = [name for name, digest in others if digest != own]
+    (first, first_digest), *others = ((name, codec_digest(at)) for name, at in folders.items())
+    strangers = [name for name, digest in others if digest != first_digest]
     if strangers:
         raise OtherCodec(
             "{there} and {first} have different codecs, and one engine has one. "
@@ -231,7 +231,7 @@ def _named(folders: Sequence[Path]) -> dict[str, Path]:
     for folder in folders:
         base = folder.resolve()
         name = model_name(base)
-        twins = sum(own == name or own.startswith(f"{name} (") for own in named)
+        twins = sum(other == name or other.startswith(f"{name} (") for other in named)
         named[f"{name} ({twins + 1})" if twins else name] = base
     return named
 
@@ -340,8 +340,8 @@ def _prepare(
 def _check_same_codec(engine: SpeechEngine, out: str, folder: Path) -> None:
     """The codec must be that of the models that stay."""
     others = {
-        name: own.folder
-        for name, own in engine.checkpoints().items()
-        if name != out and isinstance(own, LocalCheckpoint)
+        name: checkpoint.folder
+        for name, checkpoint in engine.checkpoints().items()
+        if name != out and isinstance(checkpoint, LocalCheckpoint)
     }
     check_one_codec({**others, model_name(folder): folder})

@@ -14,5 +14,5 @@ def lower_thread_priority() -> None:
     """Lower this thread's priority; only Linux has priorities per thread."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
-        own = os.getpriority(os.PRIO_PROCESS, thread)
-        os.setpriority(os.PRIO_PROCESS, thread, min(own + NICENESS, 19))
+        priority = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, min(priority + NICENESS, 19))

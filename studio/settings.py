@@ -313,8 +313,8 @@ class StudioSettings(StudioLimits):
 
     def engine_changes(self) -> dict[str, Any]:
         """The engine settings that were set; the profile has the rest."""
-        own = {"max_text": self.guest_text} if self.guests else {}
-        return own | self.engine.model_dump(exclude_unset=True)
+        changes = {"max_text": self.guest_text} if self.guests else {}
+        return changes | self.engine.model_dump(exclude_unset=True)
 
 
 GROUPS: Final[tuple[tuple[type[Settings], str], ...]] = (

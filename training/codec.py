@@ -116,10 +116,10 @@ class Codec(nn.Module):
     def forward(self, wave: Tensor, depth: Tensor) -> CodecOutput:
         """Encode, quantise and decode."""
         latents = self._latents(wave)
-        said, sounds = self._halves()
+        semantic, sounds = self._halves()
         learning = self.learning if self.training else None
         words, words_loss, content = quantize(
-            said, latents, torch.ones_like(depth), learning, self.fixed
+            semantic, latents, torch.ones_like(depth), learning, self.fixed
         )
         sound, sound_loss, target = quantize(sounds, latents, depth, learning, self.fixed - 1)
         into = self.decoder.quantizer

@@ -141,8 +141,8 @@ def clock(codec: CodecDecoder, names: Iterable[str], cells: Iterable[tuple[int, 
         record = GraphCapture(DEVICE)
         kept = state(codec, 65, dtype)
         for batch, frames in cells:
-            said, rows = codes(codec.config, batch, frames), torch.arange(batch, device=DEVICE)
-            work = partial(step, said, kept, rows)
+            drawn, rows = codes(codec.config, batch, frames), torch.arange(batch, device=DEVICE)
+            work = partial(step, drawn, kept, rows)
             begun = time.perf_counter()
             work()
             torch.cuda.synchronize()
@@ -167,10 +167,10 @@ def clock(codec: CodecDecoder, names: Iterable[str], cells: Iterable[tuple[int, 
 def profile(codec: CodecDecoder, name: str, batch: int, frames: int) -> None:
     step, dtype = forms(codec, [name])[name]
     kept = state(codec, 65, dtype)
-    said, rows = codes(codec.config, batch, frames), torch.arange(batch, device=DEVICE)
-    step(said, kept, rows)
+    drawn, rows = codes(codec.config, batch, frames), torch.arange(batch, device=DEVICE)
+    step(drawn, kept, rows)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
-        step(said, kept, rows)
+        step(drawn, kept, rows)
         torch.cuda.synchronize()
     events = [e for e in seen.events() if e.device_type == DeviceType.CUDA]
     total = sum(e.device_time for e in events)
@@ -184,7 +184,7 @@ def streams(codec: CodecDecoder) -> None:
     exactly(False)
     shape = codec.config
     # [streams, frames, 16], padded to steps of twelve frames
-    said = codes(shape, 70, 52).transpose(1, 2)
+    drawn = codes(shape, 70, 52).transpose(1, 2)
     begun = time.perf_counter()
     codec_runner = CodecRunner(copy.deepcopy(codec), 64, LRUCache(1 << 30), torch.float16)
     torch.cuda.synchronize()
@@ -204,7 +204,7 @@ def streams(codec: CodecDecoder) -> None:
         if not due:
             continue
         counts = [min(draw.choice((1, 2, 3, 4, 7, 8, 12)), 40 - places[slot]) for slot in due]
-        spans = torch.stack([said[s, places[s] :][:12] for s in due])
+        spans = torch.stack([drawn[s, places[s] :][:12] for s in due])
         began = time.perf_counter()
         made = codec_runner.decode([(due, spans, counts)])
         hosts.append((time.perf_counter() - began) * 1000)
@@ -217,7 +217,7 @@ def streams(codec: CodecDecoder) -> None:
     exactly(True)
     worst = 1e9
     for slot in range(64):
-        wanted = codec(said[slot : slot + 1, :40].transpose(1, 2))[0].cpu()
+        wanted = codec(drawn[slot : slot + 1, :40].transpose(1, 2))[0].cpu()
         noise = torch.cat(heard[slot]).float() / 32767 - wanted
         worst = min(worst, float(10 * torch.log10(wanted.var() / noise.square().mean())))
     print(f"64 streams in any pieces: at least {worst:.1f} dB, "

@@ -41,12 +41,12 @@ class Inputs:
     def random(cls, rows: int, width: int) -> Inputs:
         hidden, first = torch.randn(2, rows, width, device="cuda").bfloat16()
         ones = torch.ones(rows, 1, device="cuda")
-        own = SamplingTensors(ones / 0.9, ones * 50, ones, ones)
-        return cls(hidden, first, own, torch.rand(rows, 15, device="cuda"))
+        sampling = SamplingTensors(ones / 0.9, ones * 50, ones, ones)
+        return cls(hidden, first, sampling, torch.rand(rows, 15, device="cuda"))
 
     def __getitem__(self, rows: slice) -> Inputs:
-        own = SamplingTensors(*(column[rows] for column in self.own.tensors))
-        return Inputs(self.hidden[rows], self.first[rows], own, self.uniforms[rows])
+        sampling = SamplingTensors(*(column[rows] for column in self.own.tensors))
+        return Inputs(self.hidden[rows], self.first[rows], sampling, self.uniforms[rows])
 
     @property
     def arguments(self) -> tuple[Any, ...]:

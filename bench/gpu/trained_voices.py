@@ -183,8 +183,8 @@ def judge(out: Path, model: Path = MINI, most: int = 100) -> None:
     who = np.mean([panel.embedding(panel.prepared(wave)) for wave in waves], 0)
     who /= np.linalg.norm(who)
     spoken = [each.text for each in lines]
-    told(panel, "recordings", who, zip(spoken, waves, strict=True))
-    told(panel, "codec", who, zip(spoken, through_codec(model, waves), strict=True))
+    print_judged(panel, "recordings", who, zip(spoken, waves, strict=True))
+    print_judged(panel, "codec", who, zip(spoken, through_codec(model, waves), strict=True))
     for place in sorted(path.parent for path in out.glob("*/takes.json")):
         takes = json.loads((place / "takes.json").read_text())
         sounds = [
@@ -193,7 +193,7 @@ def judge(out: Path, model: Path = MINI, most: int = 100) -> None:
         ]
         ended = np.mean([take["finished"] for take in takes])
         texts = [take["text"] for take in takes]
-        told(panel, place.name, who, zip(texts, sounds, strict=True), f", {ended:.1%} end")
+        print_judged(panel, place.name, who, zip(texts, sounds, strict=True), f", {ended:.1%} end")
 
 
 @torch.inference_mode()
@@ -207,19 +207,19 @@ def through_codec(model: Path, waves: Sequence[Waveform]) -> Iterator[Waveform]:
         yield sound.flatten().numpy()[: len(wave)]
 
 
-def told(panel: Judges, name: str, who: Waveform, spoken: object, more: str = "") -> None:
+def print_judged(panel: Judges, name: str, who: Waveform, spoken: object, more: str = "") -> None:
     likeness, natural, pitches, wrong, count = [], [], [], 0, 0
     for text, wave in spoken:  # type: ignore[attr-defined]
-        said = words.spoken_words(text)
-        count += len(said)
+        spoken_words = words.spoken_words(text)
+        count += len(spoken_words)
         if len(wave) < SAMPLE_RATE // 4:
-            wrong += len(said)
+            wrong += len(spoken_words)
             continue
         sound = panel.prepared(wave)
         likeness.append(float(panel.embedding(sound) @ who))
         natural.append(panel.naturalness(sound))
         pitches.append(acoustic_features.pitch(wave))
-        wrong += word_errors(said, words.heard_words(said, panel.transcript(sound)))
+        wrong += word_errors(spoken_words, words.heard_words(spoken_words, panel.transcript(sound)))
     print(
         f"{name}: likeness {np.mean(likeness):.3f}, words {wrong / max(1, count):.1%}, "
         f"DistillMOS {np.mean(natural):.2f}, {np.median(pitches):.0f} Hz{more}",

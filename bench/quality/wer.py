@@ -34,5 +34,5 @@ class Listener:
 
     def errors(self, text: str, wave: Waveform) -> tuple[int, int]:
         """Errors and words of one sentence."""
-        said = words_of(text)
-        return word_errors(said, self.words(wave)), len(said)
+        wanted = words_of(text)
+        return word_errors(wanted, self.words(wave)), len(wanted)

@@ -53,10 +53,10 @@ class Judge:
         decoder.end_utt()
         segments = list(decoder.seg() or ())
         found = [(re.sub(r"\(\d+\)$", "", each.word), each.start_frame) for each in segments]
-        own = [(word, start) for word, start in found if not word.startswith(("<", "["))]
-        if [word for word, _ in own] != list(words):
+        timed = [(word, start) for word, start in found if not word.startswith(("<", "["))]
+        if [word for word, _ in timed] != list(words):
             return None
-        return [start / JUDGE_FRAMES for _, start in own]
+        return [start / JUDGE_FRAMES for _, start in timed]
 
 
 class Speaker:
@@ -111,7 +111,7 @@ def found(words: Sequence[str], pcm: Pcm) -> list[float]:
     return [start for start, _ in part_times(words, pcm)]
 
 
-def told(name: str, errors: list[float]) -> str:
+def error_line(name: str, errors: list[float]) -> str:
     if not errors:
         return f"{name:28} nothing to compare"
     far = np.abs(errors)
@@ -145,7 +145,7 @@ def main() -> None:
                 unheard += judged is None
                 errors["sentences"] += _differences(found(text.split(), pcm), judged or [])
     for name, each in errors.items():
-        print(told(name, each))
+        print(error_line(name, each))
     print(f"{unheard} sentences in which the judge did not find the words are left out")
 
 

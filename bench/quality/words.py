@@ -65,17 +65,17 @@ _NAMES_OF_NUMBERS = {_words(number, "cardinal") for number in (*range(20), *rang
 }
 
 
-def heard_words(said: Sequence[str], transcript: str) -> list[str]:
+def heard_words(spoken: Sequence[str], transcript: str) -> list[str]:
     """The transcript's words, of two readings the one nearer to `said`.
 
     A recogniser writes the time 5:20 as "520" too, which is a number elsewhere.
     """
     times = _BARE_TIME.sub(r"\1:\2", transcript)
-    return min(map(spoken_words, (transcript, times)), key=lambda heard: word_errors(said, heard))
+    return min(map(spoken_words, (transcript, times)), key=lambda heard: word_errors(spoken, heard))
 
 
-def unsaid_end(said: Sequence[str], heard: Sequence[str]) -> int:
+def unsaid_end(spoken: Sequence[str], heard: Sequence[str]) -> int:
     """How many of the last words were not heard at all: what the best match leaves over."""
-    last = [row[-1] for row in edit_distances(said, heard)]
+    last = [row[-1] for row in edit_distances(spoken, heard)]
     best = min(last)
-    return len(said) - max(index for index, value in enumerate(last) if value == best)
+    return len(spoken) - max(index for index, value in enumerate(last) if value == best)

@@ -79,16 +79,16 @@ def open_front(context: AppContext, replicas: Replicas, device: str) -> RemoteEn
 def measure(load: Load, listeners: int) -> str:
     """So many processes of listeners."""
     clock = load.clock
-    before, start, told = _used(), clock.now(), []
+    before, start, lines = _used(), clock.now(), []
     spawn = multiprocessing.get_context("spawn")
     for _ in range(listeners):
         mine, theirs = spawn.Pipe(duplex=False)
         process = spawn.Process(target=listener, args=(theirs, load))
         process.start()
         theirs.close()  # so that a listener that fails is noticed
-        told.append((mine, process))
+        lines.append((mine, process))
     heard = Heard()
-    for pipe, process in told:
+    for pipe, process in lines:
         heard.add(pipe.recv())
         process.join()
     passed, after = clock.now() - start, _used()

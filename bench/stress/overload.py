@@ -43,14 +43,14 @@ class Visit:
 
 
 async def visit(server: Server, job: Job, start: float) -> Visit:
-    asked, meter = time.perf_counter() - start, StreamMeter()
+    begun, meter = time.perf_counter() - start, StreamMeter()
     try:
         await hear(server, job, meter)
     except Refused as refused:
-        return Visit(asked, retry=retry_after(refused.body), broken=fault_of(refused))
+        return Visit(begun, retry=retry_after(refused.body), broken=fault_of(refused))
     except OSError as error:
-        return Visit(asked, broken=repr(error)[:200])
-    return Visit(asked, meter.first, meter.deficit, time.perf_counter() - start - asked)
+        return Visit(begun, broken=repr(error)[:200])
+    return Visit(begun, meter.first, meter.deficit, time.perf_counter() - start - begun)
 
 
 async def hear(server: Server, job: Job, meter: StreamMeter) -> None:

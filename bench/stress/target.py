@@ -72,8 +72,11 @@ class Target:
         return await asyncio.open_connection(at.hostname, at.port, local_addr=(self.address, 0))
 
     def head(self, method: str, path: str, headers: dict[str, object] | None = None) -> bytes:
-        own = {"Host": urlsplit(self.url).netloc, **self.credentials, **(headers or {})}
-        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in own.items())]
+        fields = {"Host": urlsplit(self.url).netloc, **self.credentials, **(headers or {})}
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            *(f"{name}: {value}" for name, value in fields.items()),
+        ]
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
     def post(self, path: str, body: bytes, kind: str = "application/json") -> bytes:

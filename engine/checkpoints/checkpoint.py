@@ -118,14 +118,14 @@ class LocalCheckpoint:
         return self._tokens.encode(text)
 
     def language_id(self, language: str, speaker: str | None) -> int | None:
-        wanted, own = language.strip().lower(), self.capabilities
-        dialect = own.dialects.get((speaker or "").lower())
+        wanted, able = language.strip().lower(), self.capabilities
+        dialect = able.dialects.get((speaker or "").lower())
         if dialect and wanted in ("chinese", "auto"):
             return self._languages[dialect]
         if wanted == "auto":
             return None
-        if wanted not in own.languages:
-            raise no_language(language, own)
+        if wanted not in able.languages:
+            raise no_language(language, able)
         return self._languages[wanted]
 
     def prompt(
@@ -216,9 +216,9 @@ class LocalCheckpoint:
         """A trained voice's rows, which mean something to the weights they were learned for."""
         if voice.rows is None:
             return None
-        own, rows = self.capabilities, voice.rows
-        if voice.digest != own.digest:
-            raise InvalidVoice(TRAINED_ELSEWHERE, model=voice.model or "?", there=own.name)
+        able, rows = self.capabilities, voice.rows
+        if voice.digest != able.digest:
+            raise InvalidVoice(TRAINED_ELSEWHERE, model=voice.model or "?", there=able.name)
         shaped = rows.ndim == 2 and rows.shape[1] == self._width
         if not shaped or not 1 <= len(rows) <= MAX_LEARNED_ROWS or not np.isfinite(rows).all():
             raise InvalidVoice("This trained voice is damaged. Train it again.")
@@ -241,12 +241,12 @@ class LocalCheckpoint:
 
     def _require(self, able: bool, what: Message) -> None:
         if not able:
-            own = self.capabilities
+            mine = self.capabilities
             raise NotCapable(
                 "{name} cannot {what}. It has: {has}. Use another model.",
-                name=own.name,
+                name=mine.name,
                 what=what,
-                has=describe(own),
+                has=describe(mine),
             )
 
     @cached_property

@@ -158,11 +158,11 @@ def weights_digest(folder: Path) -> str:
                 return ""  # loading it says what is wrong
             header = _object(file.read(size), path)
             for name in sorted(name for name in header if "talker." in name):
-                own = Table(header, str(path)).table(name)
-                ends = own.raw.get("data_offsets")
+                table = Table(header, str(path)).table(name)
+                ends = table.raw.get("data_offsets")
                 if not _naturals(ends):
                     return ""
-                about = [name, own.raw.get("dtype"), own.raw.get("shape")]
+                about = [name, table.raw.get("dtype"), table.raw.get("shape")]
                 digest.update(json.dumps(about).encode())
                 for start in (ends[0], (ends[0] + ends[1]) // 2):
                     file.seek(8 + size + start)

@@ -347,12 +347,12 @@ class ProcessHost:
             outbox.put(End("error", 0, sequence.seed, error))
 
     def append(self, id: int, piece: TextPiece) -> None:
-        if own := self._open.get(id):  # the engine's thread may end it meanwhile
-            self._running.add_text(own[0], piece)
+        if stream := self._open.get(id):  # the engine's thread may end it meanwhile
+            self._running.add_text(stream[0], piece)
 
     def cancel(self, id: int) -> None:
-        if own := self._open.get(id):
-            self._running.cancel(*own)
+        if stream := self._open.get(id):
+            self._running.cancel(*stream)
 
     def note_lag(self, seconds: float) -> None:
         self._running.note_lag(seconds)

@@ -74,13 +74,13 @@ class InputProcessor:
         routed = route(request, checkpoints)
         checkpoint = checkpoints[routed.checkpoint]
         voice, notices = understood(routed.voice, checkpoint.capabilities)
-        own = _RoutedRequest(request, routed.checkpoint, checkpoint, voice, notices)
+        routed_request = _RoutedRequest(request, routed.checkpoint, checkpoint, voice, notices)
         if request.open_text:
-            return self._open(own)
+            return self._open(routed_request)
         if request.moods or recorded_moods(request.voice) or "/" in request.text:
             moods = TextMoods(request, routed.checkpoint, checkpoints)
-            return AcceptedRequest(self._complete(own, moods.runs(), moods), None)
-        return AcceptedRequest(self._complete(own, [MoodRun(request.text)]), None)
+            return AcceptedRequest(self._complete(routed_request, moods.runs(), moods), None)
+        return AcceptedRequest(self._complete(routed_request, [MoodRun(request.text)]), None)
 
     def adopt(self, sequence: Sequence) -> None:
         """Number and date a request that was checked elsewhere, where the clock may be another."""
@@ -107,34 +107,35 @@ class InputProcessor:
         return AcceptedRequest(sequence, text)
 
     def _complete(
-        self, own: _RoutedRequest, text_runs: list[MoodRun], moods: TextMoods | None = None
+        self, routed: _RoutedRequest, text_runs: list[MoodRun], moods: TextMoods | None = None
     ) -> Sequence:
         """A sequence of the whole text, in groups."""
-        request, checkpoint = own.request, own.checkpoint
+        request, checkpoint = routed.request, routed.checkpoint
         written = [
-            (spoken_form(run.text) if own.spells_out else run.text, run.spoken) for run in text_runs
+            (spoken_form(run.text) if routed.spells_out else run.text, run.spoken)
+            for run in text_runs
         ]
         speaks = any(letters(text) for text, _ in written)
-        if not speaks and own.spells_out:
-            raise _unreadable(own.talker, checkpoint.capabilities)
+        if not speaks and routed.spells_out:
+            raise _unreadable(routed.talker, checkpoint.capabilities)
         if not speaks and len(written[0][0]) < len(request.text):
             raise InvalidText("There is nothing to speak beside the moods. Type some text.")
         runs = [each for each in written if letters(each[0])] or written
         groups: list[tuple[_RoutedRequest, str]] = []
         for text, spoken in runs:
-            voiced = replace(own, voice=moods.voice(spoken)) if moods and spoken else own
+            voiced = replace(routed, voice=moods.voice(spoken)) if moods and spoken else routed
             longest = _longest_group(request, checkpoint, len(voiced.prompt(())))
             groups += [(voiced, group) for group in text_groups(text, longest, request.language)]
         if len(groups) > 1:  # one run alone has the ids that the reference package gives it
             groups = [(voiced, group.strip()) for voiced, group in groups]
-        if own.spells_out:
+        if routed.spells_out:
             groups = [(voiced, as_sentence(group)) for voiced, group in groups]
         prompts = [voiced.prompt(checkpoint.text_ids(group)) for voiced, group in groups]
         for each in prompts:
             check_room(each, checkpoint.max_positions, request.max_frames)
         if moods:
-            own = replace(own, told=(*own.told, *moods.notices))
-        sequence = self._sequence(own, prompts[0], letters(groups[0][1]))
+            routed = replace(routed, hints=(*routed.hints, *moods.notices))
+        sequence = self._sequence(routed, prompts[0], letters(groups[0][1]))
         for each, (_, group) in zip(prompts[1:], groups[1:], strict=True):
             sequence.add_group(each, letters(group))
         return sequence
@@ -191,7 +192,7 @@ class _RoutedRequest:
     talker: str
     checkpoint: Checkpoint
     voice: Preset | Clone | Design
-    told: tuple[Message, ...] = ()  # of the voice's instruction
+    hints: tuple[Message, ...] = ()  # of the voice's instruction
 
     @property
     def spells_out(self) -> bool:
@@ -214,7 +215,7 @@ class _RoutedRequest:
 
     def notices(self, foreign: tuple[str, ...]) -> tuple[Message, ...]:
         """What the listener should know. `foreign`: alphabets of the text."""
-        every = (*self.languages(), *self.told)
+        every = (*self.languages(), *self.hints)
         if not self.spells_out or not foreign:
             return every
         there = ", ".join(foreign)
@@ -224,8 +225,10 @@ class _RoutedRequest:
         return (*every, left_out)
 
     def prompt(self, ids: tuple[int, ...]) -> Prompt:
-        own = self.request
-        return self.checkpoint.prompt(ids, self.voice, own.language, layout_of(own), own.open_text)
+        request = self.request
+        return self.checkpoint.prompt(
+            ids, self.voice, request.language, layout_of(request), request.open_text
+        )
 
 
 def _longest_group(request: SpeechRequest, checkpoint: Checkpoint, rows: int) -> int:

@@ -118,10 +118,10 @@ class StreamingText:
     def _spoken(self, text: str) -> str:
         if not self._form:
             return text
-        known, said = self._form.foreign, self._form.append(text)
+        known, spoken = self._form.foreign, self._form.append(text)
         if self.notice and self._form.foreign != known:
             self.notice(self._form.foreign)
-        return said
+        return spoken
 
     def _pieces(self, text: str) -> list[TextPiece]:
         """Split the text into pieces: those that end a group, then the rest that stays open."""

@@ -62,8 +62,8 @@ class TextMoods:
         if spoken not in self._voices:
             wanted = self._wanted(spoken)
             routed = route_voice(wanted, self._checkpoints, self._talker)
-            own = self._checkpoints[self._talker].capabilities
-            self._voices[spoken] = understood(routed.voice, own)[0]
+            able = self._checkpoints[self._talker].capabilities
+            self._voices[spoken] = understood(routed.voice, able)[0]
         return self._voices[spoken]
 
     @property
@@ -90,9 +90,9 @@ class TextMoods:
             return self._request.voice
         if not strength:
             return self._base
-        if (own := self._reference(spoken.mood)) is not None:
+        if (reference := self._reference(spoken.mood)) is not None:
             self._used[spoken.mood] = True
-            return own
+            return reference
         mood = self._request.moods[spoken.mood]
         self._used[mood.name] = False
         if not isinstance(self._base, Preset | Clone | Blend):
@@ -120,4 +120,6 @@ def recorded_moods(voice: Voice) -> Mapping[str, Clone]:
     """Recordings of a voice's person, by mood in small letters."""
     if not isinstance(voice, Clone) or not voice.references:
         return {}
-    return {mood.casefold(): replace(own, references=()) for mood, own in voice.references}
+    return {
+        mood.casefold(): replace(reference, references=()) for mood, reference in voice.references
+    }

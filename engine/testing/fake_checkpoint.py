@@ -51,14 +51,14 @@ class FakeCheckpoint:
         return tuple(map(ord, text))
 
     def language_id(self, language: str, speaker: str | None) -> int | None:
-        own, wanted = self.capabilities, language.strip().lower()
-        if speaker in own.dialects and wanted in ("auto", "chinese"):
-            return 100 + sorted(own.dialects).index(speaker)
+        able, wanted = self.capabilities, language.strip().lower()
+        if speaker in able.dialects and wanted in ("auto", "chinese"):
+            return 100 + sorted(able.dialects).index(speaker)
         if wanted == "auto":
             return None
-        if wanted not in own.languages:
-            raise no_language(language, own)
-        return own.languages.index(wanted)
+        if wanted not in able.languages:
+            raise no_language(language, able)
+        return able.languages.index(wanted)
 
     def prompt(
         self,
@@ -113,8 +113,8 @@ class FakeCheckpoint:
 
     def _learned(self, voice: Clone) -> Rows | None:
         if voice.trained and voice.digest != self.capabilities.digest:
-            own = self.capabilities.name
-            raise InvalidVoice(TRAINED_ELSEWHERE, model=voice.model or "?", there=own)
+            name = self.capabilities.name
+            raise InvalidVoice(TRAINED_ELSEWHERE, model=voice.model or "?", there=name)
         return voice.rows
 
     def _reference(self, voice: Clone) -> ReferencePrompt | None:

@@ -224,7 +224,7 @@ class FakeWorker:
             raise EngineClosed("The engine is closed.")
         if len(self._loaded) >= self.room:
             raise OutOfMemory("There is no memory left for another model.")
-        taken = {own.start // self._slots for own in self._loaded.values()}
+        taken = {slots.start // self._slots for slots in self._loaded.values()}
         first = self._slots * next(place for place in range(self.room) if place not in taken)
         self._loaded[talker] = range(first, first + self._slots)
         return self._loaded[talker]

@@ -77,11 +77,11 @@ def route_voice(voice: Voice, checkpoints: Checkpoints, model: str | None = None
 
 def is_native(voice: Clone, capabilities: Mapping[str, Capabilities]) -> bool:
     """Whether the model that it was made with is here and can speak it, or is not known."""
-    own = capabilities.get(voice.model)
-    fits = own is not None and own.width == len(voice.vector)
+    able = capabilities.get(voice.model)
+    fits = able is not None and able.width == len(voice.vector)
     if voice.trained:
         return any(speaks(voice, each) for each in capabilities.values())
-    return not voice.model or (fits and own is not None and speaks(voice, own))
+    return not voice.model or (fits and able is not None and speaks(voice, able))
 
 
 def speaks(voice: Clone, able: Capabilities) -> bool:
@@ -113,12 +113,16 @@ def restrict(checkpoints: Checkpoints, model: str | None) -> Checkpoints:
 def speaker(name: str, capabilities: Capabilities) -> str | None:
     """The checkpoint's own spelling of a speaker's name."""
     wanted = name.strip().casefold()
-    return next((own for own in capabilities.speakers if own.casefold() == wanted), None)
+    return next(
+        (speaker for speaker in capabilities.speakers if speaker.casefold() == wanted), None
+    )
 
 
 def speaker_names(checkpoints: Checkpoints) -> list[str]:
     """Every preset speaker of these checkpoints, sorted."""
-    return sorted({own for each in checkpoints.values() for own in each.capabilities.speakers})
+    return sorted(
+        {speaker for each in checkpoints.values() for speaker in each.capabilities.speakers}
+    )
 
 
 def describe(capabilities: Capabilities) -> Message:
@@ -149,8 +153,8 @@ def _preset(voice: Preset, checkpoints: Checkpoints) -> Routed:
     if voice.instruct.strip():
         holders = _able(holders, "instruct")
     name, checkpoint = next(iter(holders.items()))
-    own = speaker(voice.name, checkpoint.capabilities) or voice.name
-    return Routed(name, replace(voice, name=own))
+    named = speaker(voice.name, checkpoint.capabilities) or voice.name
+    return Routed(name, replace(voice, name=named))
 
 
 def _design(voice: Design, checkpoints: Checkpoints) -> Routed:
@@ -202,11 +206,11 @@ def _mixture(voice: Blend | Mooded) -> _Mixture:
     if isinstance(voice, Mooded):
         check_moods(voice.moods)
         inner = voice.voice
-        own = tuple((mood, strength) for mood, strength in voice.moods if strength)
+        felt = tuple((mood, strength) for mood, strength in voice.moods if strength)
         if not isinstance(inner, Blend):
-            return _Mixture(((inner, 1.0),), "linear", own, blended=False)
+            return _Mixture(((inner, 1.0),), "linear", felt, blended=False)
         rest = _mixture(inner)
-        return replace(rest, moods=(*rest.moods, *own))
+        return replace(rest, moods=(*rest.moods, *felt))
     parts: list[tuple[Preset | Clone, float]] = []
     moods: list[tuple[Mood, float]] = []
     total = sum(weight for _, weight in voice.parts)
@@ -282,8 +286,8 @@ def _vector(part: Preset | Clone, able: Checkpoints, checkpoints: Checkpoints) -
         holders,
         key=lambda name: (name not in able, holders[name].capabilities.width not in widths),
     )
-    own = holders[best]
-    return own.speaker_vector(speaker(part.name, own.capabilities) or part.name)
+    holder = holders[best]
+    return holder.speaker_vector(speaker(part.name, holder.capabilities) or part.name)
 
 
 def _holders(name: str, checkpoints: Checkpoints) -> Checkpoints:
@@ -338,9 +342,9 @@ def _loaded(checkpoints: Checkpoints) -> Message:
 
 
 _ABILITIES: dict[str, Callable[[Capabilities], bool]] = {
-    "preset": lambda own: own.preset,
-    "clone": lambda own: own.clone,
-    "design": lambda own: own.design,
-    "instruct": lambda own: own.instruct,
-    "vectors": lambda own: own.clone or own.preset,
+    "preset": lambda able: able.preset,
+    "clone": lambda able: able.clone,
+    "design": lambda able: able.design,
+    "instruct": lambda able: able.instruct,
+    "vectors": lambda able: able.clone or able.preset,
 }

@@ -112,9 +112,9 @@ class VoiceFolder:
 
     def list(self) -> tuple[SavedVoice, ...]:
         """Every voice that can be read, by name."""
-        own, *others = self._read()
+        card, *others = self._read()
         built_in = (saved for index in others for saved in index.ordered)
-        every = reduce(with_voice, built_in, own.ordered)
+        every = reduce(with_voice, built_in, card.ordered)
         return tuple(saved for saved in every if (saved.card.kind == "mood") == self._moods)
 
     def damaged(self) -> tuple[DamagedVoice, ...]:
@@ -177,8 +177,8 @@ class VoiceFolder:
             rest = tuple(
                 each for each in saved.voice.references if each[0].casefold() != mood.casefold()
             )
-            own = () if other is None else ((mood, replace(other, references=())),)
-            voice = replace(saved.voice, references=(*rest, *own))
+            reference = () if other is None else ((mood, replace(other, references=())),)
+            voice = replace(saved.voice, references=(*rest, *reference))
             card = _card(saved.card.model_dump(), voice)
             index, place = self._index(self.folder), self.folder / voice_id
             read_numbers(card, numbers := write_numbers(voice))  # the checks of any voice
@@ -434,11 +434,11 @@ def _moved(place: Path) -> float:
 
 def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> VoiceCard:
     """A card whose fields match the voice."""
-    own: dict[str, Any] = {"width": None}
+    card_fields: dict[str, Any] = {"width": None}
     if isinstance(voice, Design):
-        own["instruct"] = voice.instruct
+        card_fields["instruct"] = voice.instruct
     else:
-        own |= {
+        card_fields |= {
             "width": len(voice.vector),
             "transcript": voice.transcript,
             "model": voice.model,
@@ -450,7 +450,7 @@ def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> V
         }
     title = " ".join((name if name is not None else fields["name"]).split())
     try:
-        return VoiceCard(**{**fields, **own, "name": title})
+        return VoiceCard(**{**fields, **card_fields, "name": title})
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidVoice(

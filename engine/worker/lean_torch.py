@@ -120,7 +120,7 @@ def lean() -> Iterator[None]:
     if not tried or AS_IT_IS in sys._xoptions:
         yield
         return
-    told, inspect.getframeinfo = inspect.getframeinfo, _told_of
+    before, inspect.getframeinfo = inspect.getframeinfo, _told_of
     sys.meta_path.insert(0, finder)
     try:
         yield
@@ -129,7 +129,7 @@ def lean() -> Iterator[None]:
         os.execv(sys.executable, again)
     finally:
         sys.meta_path.remove(finder)
-        inspect.getframeinfo = told
+        inspect.getframeinfo = before
 
 
 def _told_of(frame: FrameType | TracebackType, context: int = 1) -> inspect.Traceback:

@@ -133,7 +133,7 @@ class TorchWorker:
                 raise EngineError("{out} is in use again. Try once more.", out=out)
             held = self._checkpoints.items()
             self._checkpoints = dict(
-                (name, checkpoint) if each == out else (each, own) for each, own in held
+                (name, checkpoint) if each == out else (each, loaded) for each, loaded in held
             )
             self._forget_encoders(out)
             if not self._runners:
@@ -153,7 +153,7 @@ class TorchWorker:
     def remove(self, name: str) -> None:
         with self._loading:
             held = self._checkpoints.items()
-            self._checkpoints = {each: own for each, own in held if each != name}
+            self._checkpoints = {each: checkpoint for each, checkpoint in held if each != name}
             self._forget_encoders(name)
 
     def launch(self, plan: StepPlan) -> StepHandle:
@@ -239,9 +239,9 @@ class TorchWorker:
         """Admit all of them, or none."""
         given: list[tuple[ModelRunner, int]] = []
         try:
-            for runner, own in self._by_runner(admits):
-                runner.admit(own)
-                given += [(runner, row) for row, _ in own]
+            for runner, admitted in self._by_runner(admits):
+                runner.admit(admitted)
+                given += [(runner, row) for row, _ in admitted]
             self._codec().open([(admit.slot, admit.prompt.reference) for admit in admits])
         except Exception:
             for runner, row in given:
@@ -254,24 +254,24 @@ class TorchWorker:
         """Admissions by runner, with their rows."""
         places = [(*self._at(admit.slot), admit) for admit in admits]
         for runner in dict.fromkeys(runner for runner, _, _ in places):
-            yield runner, [(row, admit) for own, row, admit in places if own is runner]
+            yield runner, [(row, admit) for holder, row, admit in places if holder is runner]
 
     def _start_steps(self, plan: StepPlan) -> list[tuple[str, RunnerStep]]:
         """Launch prefill and the codes of frames, runner by runner."""
         steps, pieces = [], [each for each in plan.prefill if each.slot not in self._refused]
         wanted = [slot for slot in plan.decode if slot not in self._refused]
         for name, runner in self._runners.items():
-            own = self._range(name)
-            due = [(own.index(each.slot), each) for each in pieces if each.slot in own]
-            step = runner.start_step(due, [own.index(slot) for slot in wanted if slot in own])
+            slots = self._range(name)
+            due = [(slots.index(each.slot), each) for each in pieces if each.slot in slots]
+            step = runner.start_step(due, [slots.index(slot) for slot in wanted if slot in slots])
             if step:
                 steps.append((name, step))
         return steps
 
     def _by_slot(self, name: str, batch: FrameBatch) -> tuple[list[int], Tensor]:
         """A runner's frames by slot number."""
-        own = self._range(name)
-        return [own[row] for row in batch.rows], batch.codes
+        slots = self._range(name)
+        return [slots[row] for row in batch.rows], batch.codes
 
     def _codec_decode(self, plan: StepPlan) -> StepAudio:
         """Decode slots by runner, those with the most frames first."""
@@ -480,7 +480,7 @@ class TorchWorker:
 
 
 def _bytes(network: torch.nn.Module) -> int:
-    return sum(own.nbytes for own in (*network.parameters(), *network.buffers()))
+    return sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
 
 
 def _audio_first(plan: StepPlan) -> bool:

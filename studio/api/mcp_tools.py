@@ -91,18 +91,18 @@ class VoiceTools:
             "clone_voice": (CloneVoice, self.clone_voice),
         }
 
-    async def speak(self, asked: Speak) -> list[ContentBlock]:
+    async def speak(self, wanted: Speak) -> list[ContentBlock]:
         from mcp_types import AudioContent, TextContent
 
         body = SpeechBody(
-            input=asked.text,
-            voice=asked.voice or None,
-            language=asked.language,
-            instructions=asked.instructions,
-            speed=asked.speed,
-            response_format=asked.format,
+            input=wanted.text,
+            voice=wanted.voice or None,
+            language=wanted.language,
+            instructions=wanted.instructions,
+            speed=wanted.speed,
+            response_format=wanted.format,
         )
-        watch = self._context.metrics.watch("mcp", asked.format)
+        watch = self._context.metrics.watch("mcp", wanted.format)
         request = await self._context.request(body, body.input, live=False)
         stream = await self._context.submit(request)
         pcm = await watched_whole(stream, watch)
@@ -110,39 +110,42 @@ class VoiceTools:
         notices = "".join(f" {notice}" for notice in stream.notices)
         summary = f"Spoken with seed {stream.seed}.{notices}"
         sound = AudioContent(
-            type="audio", data=b64encode(data).decode(), mime_type=MEDIA_TYPES[asked.format]
+            type="audio", data=b64encode(data).decode(), mime_type=MEDIA_TYPES[wanted.format]
         )
         return [sound, TextContent(type="text", text=summary)]
 
-    async def list_voices(self, asked: ListVoices) -> dict[str, Any]:
+    async def list_voices(self, wanted: ListVoices) -> dict[str, Any]:
         saved = await anyio.to_thread.run_sync(self._context.library.list)
         presets = [{"name": name, "kind": "preset"} for name in self._context.voices.speakers()]
-        kept = [{"name": own.name, "kind": own.card.kind, "note": own.card.note} for own in saved]
+        kept = [
+            {"name": voice.name, "kind": voice.card.kind, "note": voice.card.note}
+            for voice in saved
+        ]
         able = self._context.engine.capabilities().values()
-        languages = dict.fromkeys(each for own in able for each in own.languages)
+        languages = dict.fromkeys(each for model in able for each in model.languages)
         return {
             "voices": [*presets, *kept],
             "languages": [*languages],
-            "can_design": any(own.design for own in able),
-            "can_clone": any(own.clone for own in able),
+            "can_design": any(model.design for model in able),
+            "can_clone": any(model.clone for model in able),
         }
 
-    async def design_voice(self, asked: DesignVoice) -> dict[str, Any]:
-        body = DescribedVoice(name=asked.name, prompt=asked.description)
+    async def design_voice(self, wanted: DesignVoice) -> dict[str, Any]:
+        body = DescribedVoice(name=wanted.name, prompt=wanted.description)
         saved = await self._context.makers.described(body.name, body.prompt)
         return {"voice": saved.name, "id": saved.id}
 
-    async def clone_voice(self, asked: CloneVoice) -> dict[str, Any]:
-        if not is_consent(asked.consent):
+    async def clone_voice(self, wanted: CloneVoice) -> dict[str, Any]:
+        if not is_consent(wanted.consent):
             message = "Only clone a voice whose owner has agreed, and say so: consent: true."
             raise ApiError(400, message, "consent_missing", "consent")
-        if not is_data_url(asked.recording):
+        if not is_data_url(wanted.recording):
             message = "Send the recording as data:audio/wav;base64,…; nothing is fetched or opened."
             raise ApiError(400, message, "address_refused", "recording")
-        name = await self._context.makers.new_name(asked.name)
+        name = await self._context.makers.new_name(wanted.name)
         limit = self._context.settings.audio_bytes
-        recording = await anyio.to_thread.run_sync(audio_of, asked.recording, limit, "recording")
-        transcript = asked.transcript.strip()
+        recording = await anyio.to_thread.run_sync(audio_of, wanted.recording, limit, "recording")
+        transcript = wanted.transcript.strip()
         voice = await self._context.voices.clone(recording, transcript, None, "recording")
         details = {"consent": True, "made_from": "a recording"}
         saved = await self._context.makers.save(name, voice, None, **details)

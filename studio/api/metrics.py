@@ -119,8 +119,8 @@ def _replicas(stats: Stats) -> Iterable[Metric]:
     for family, numbers in kinds:
         for name, (help, _) in numbers(stats).items():
             metric = family(f"timbre_replica_{name}", f"{help}, by replica", None, ["replica"])
-            for replica, own in stats.replicas.items():
-                metric.add_metric([replica], numbers(own)[name][1])
+            for replica, counts in stats.replicas.items():
+                metric.add_metric([replica], numbers(counts)[name][1])
             yield metric
 
 

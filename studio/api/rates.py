@@ -57,7 +57,7 @@ class Rates:
             for item in self._rates[kind]:
                 stats = self._limiter.get_window_stats(item, kind, who)
                 found.append((item.amount, stats.remaining, stats.reset_time - time.time()))
-        return min(found, key=lambda own: own[1], default=None)
+        return min(found, key=lambda limit: limit[1], default=None)
 
     def take_bytes(self, address: str, count: int) -> None:
         """Count what an address sends to the page; files are kept for an hour. Raises ApiError."""

@@ -66,12 +66,12 @@ class VoiceMakers:
         Where no model clones, the description is kept. Raises NotCapable or ApiError.
         """
         able = self._engine.capabilities()
-        if not any(own.design for each, own in able.items() if model in (None, each)):
+        if not any(model_able.design for each, model_able in able.items() if model in (None, each)):
             message = "No model here makes a voice out of a description. Send a recording instead."
             raise NotCapable(message)
         name = await self.new_name(name)
         details: dict[str, Any] = {"kind": "design", "made_from": f"Designed: {description}"[:400]}
-        if not any(own.clone for own in able.values()):
+        if not any(model_able.clone for model_able in able.values()):
             return await self.save(name, Design(description), **details)
         text = script.strip() or PHRASE
         request = SpeechRequest(text, Design(description), live=False, model=model)

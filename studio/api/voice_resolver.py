@@ -99,7 +99,9 @@ class VoiceResolver:
     def _checkpoint(self, name: str) -> str | None:
         wanted = name.rstrip("/").rpartition("/")[2].casefold()
         every = self._engine.capabilities()
-        return next((own for own in every if own.casefold() in (wanted, name.casefold())), None)
+        return next(
+            (speaker for speaker in every if speaker.casefold() in (wanted, name.casefold())), None
+        )
 
     def speakers(self) -> tuple[str, ...]:
         return self._choices.speakers()
@@ -204,7 +206,7 @@ class VoiceResolver:
     def _check_width(self, count: int, model: str) -> None:
         """Refuse a vector that no model here, or not this one, can take."""
         able, named = self._engine.capabilities(), self.model(model)
-        widths = {own.width for name, own in able.items() if named in (None, name)}
+        widths = {model.width for name, model in able.items() if named in (None, name)}
         if count not in widths:
             wanted = " or ".join(map(str, sorted(widths)))
             problem = f"speaker_embedding has {count} dimensions, expected {wanted}."

@@ -56,7 +56,7 @@ def _check(options: SayOptions, choices: Choices) -> None:
 
 def _check_language(language: str, able: Iterable[Capabilities]) -> None:
     """Raises UnknownLanguage where no checkpoint speaks it."""
-    known = ("auto", *dict.fromkeys(each for own in able for each in own.languages))
+    known = ("auto", *dict.fromkeys(each for model in able for each in model.languages))
     if language.strip().lower() not in known:
         raise UnknownLanguage(
             "No model here speaks '{wanted}'. There is: {there}.",
@@ -68,8 +68,8 @@ def _check_language(language: str, able: Iterable[Capabilities]) -> None:
 def _check_text(options: SayOptions, able: Mapping[str, Capabilities]) -> None:
     """Raises InvalidText where the one model that is there can read nothing of it."""
     if options.words is None and len(able) == 1:
-        [(name, own)] = able.items()
-        check_readable(_request(options, Preset("")), name, own)
+        [(name, model)] = able.items()
+        check_readable(_request(options, Preset("")), name, model)
 
 
 def _record(path: Path, tell: Reporter) -> Recording:

@@ -39,7 +39,7 @@ from studio import VERSION
 from studio.cli.app_context import AppContext
 from studio.cli.console import Reporter
 from studio.cli.own_process import process_ahead
-from studio.cli.reference import asked, compared
+from studio.cli.reference import compared, reference_voice
 from studio.voices.transcription import Transcribe
 from studio.voices.voice_catalog import Choices
 from training.voice.words import word_errors, words_of
@@ -143,12 +143,15 @@ def measure(bench: Bench, slots: int, transcribe: Transcribe | None = None) -> d
         "alone_equals_together": _same(alone, together) if count > 1 else None,
     }
     if transcribe:
-        wrong = said = 0
+        wrong = words_spoken = 0
         for text, each in zip(SENTENCES, alone, strict=True):
             words = words_of(text)
             heard = transcribe(each.pcm.astype(np.float32) / np.float32(32768))
-            wrong, said = wrong + word_errors(words, words_of(heard)), said + len(words)
-        found["word_errors"] = f"{wrong} of {said}"
+            wrong, words_spoken = (
+                wrong + word_errors(words, words_of(heard)),
+                words_spoken + len(words),
+            )
+        found["word_errors"] = f"{wrong} of {words_spoken}"
     return found
 
 
@@ -308,7 +311,7 @@ def bench_machine(
         choices = Choices(context.capabilities(), context.library())
         speaker = choices.read(voice, "") if voice else choices.default("")
         if reference:
-            asked(reference, speaker)
+            reference_voice(reference, speaker)
         card = run(
             partial(context.engine, booted), context.models()[0], speaker, heard, context.tell
         )

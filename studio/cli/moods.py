@@ -92,11 +92,11 @@ def _record(command: MoodCommand, engine: SpeechEngine, library: Library) -> str
 
 
 def _line(mood: SavedMood) -> str:
-    own = mood.card.mood
+    card = mood.card.mood
     learned = ""
-    if own and own.pairs > 1:
-        learned = f"{own.pairs} pairs, agreement {own.agreement:.2f}, spread {own.spread:.2f}"
-    elif own:
+    if card and card.pairs > 1:
+        learned = f"{card.pairs} pairs, agreement {card.agreement:.2f}, spread {card.spread:.2f}"
+    elif card:
         learned = "1 pair"
     space = mood.mood.space or "any model"
     return "\t".join((mood.name, space, learned, " ".join(mood.mood.words))).rstrip()

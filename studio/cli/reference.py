@@ -34,7 +34,7 @@ LONGEST = 3600.0  # seconds
 GREEDY = SamplingParams(greedy=True, predictor_greedy=True, repetition_penalty=1.0)
 
 
-def asked(python: Path, voice: Voice) -> dict[str, str]:
+def reference_voice(python: Path, voice: Voice) -> dict[str, str]:
     """The voice in the package's words; what can't be compared is refused before anything loads."""
     if shutil.which(python) is None:
         raise InvalidSetting("{python} is no program that can be run.", python=str(python))
@@ -51,7 +51,7 @@ def reference_codes(python: Path, model: str, voice: Voice) -> tuple[str, Codes]
     """The package's version, and its codes: [frames, codebooks]."""
     sent = {
         "model": model.partition("@")[0],
-        "who": asked(python, voice),
+        "who": reference_voice(python, voice),
         "text": TEXT,
         "frames": FRAMES,
     }
@@ -90,8 +90,8 @@ def compared(
     """What the card says of it. `open_exact`: an engine with full weights in float32."""
     version, reference = reference_codes(python, model, voice)
     with open_exact() as exact:
-        own = own_codes(exact, voice)
-    both = min(len(own), len(reference))
-    same = int((own[:both] == reference[:both]).all(1).sum())
-    most = max(len(own), len(reference))
+        ours = own_codes(exact, voice)
+    both = min(len(ours), len(reference))
+    same = int((ours[:both] == reference[:both]).all(1).sum())
+    most = max(len(ours), len(reference))
     return {"reference": f"qwen-tts {version}", "frames_as_reference": f"{same} of {most}"}

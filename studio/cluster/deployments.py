@@ -151,7 +151,7 @@ def at_root(application: ASGIApp, name: str, proxies: Iterable[str] = ()) -> ASG
     left to Serve, which sends the same one. Every answer names the replica. Only `proxies` are
     believed when they say who is behind them.
     """
-    own = (REPLICA, name.encode())
+    replica = (REPLICA, name.encode())
     if proxies:
         behind: Any = application
         application = ProxyHeadersMiddleware(behind, list(proxies))  # type: ignore[assignment]
@@ -160,7 +160,7 @@ def at_root(application: ASGIApp, name: str, proxies: Iterable[str] = ()) -> ASG
         async def tell(message: Message) -> None:
             if message["type"] == "http.response.start":
                 kept = [each for each in message["headers"] if each[0].lower() != REQUEST_ID]
-                message = {**message, "headers": [*kept, own]}
+                message = {**message, "headers": [*kept, replica]}
             await send(message)
 
         await application({**scope, "root_path": ""}, receive, tell)

@@ -64,8 +64,8 @@ class SharedRates(Rates):
         every = {kind: who for kind, who in identity.items() if kind in self._shared}
         if every:
             self._ask("take", every, cost)
-        own = {kind: who for kind, who in identity.items() if kind not in self._shared}
-        super().take(own, cost)
+        rest = {kind: who for kind, who in identity.items() if kind not in self._shared}
+        super().take(rest, cost)
 
     def check_guesses(self, address: str) -> None:
         if self._guarded:

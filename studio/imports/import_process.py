@@ -276,7 +276,7 @@ def _refusal(key: object, values: object) -> Message:
     """A reader's message; only one that fills names with short plain values is believed."""
     if not isinstance(key, str) or not isinstance(values, dict):
         return Message(DAMAGED)
-    plain = all(isinstance(own, int | float | str) for own in values.values())
+    plain = all(isinstance(value, int | float | str) for value in values.values())
     names = {match[1] for match in _NAME.finditer(key)}
     rest = _NAME.sub("", key)
     if not plain or not names <= values.keys() or "{" in rest or "}" in rest:
@@ -325,6 +325,6 @@ def _check_cover(path: Path) -> None:
 def _check_sounds(folder: Path) -> None:
     """Plain files under keys, no larger and no more than a project may have."""
     for count, path in enumerate(folder.iterdir()):
-        own = is_safe_id(path.name.removesuffix(SUFFIX)) and path.suffix == SUFFIX
-        if count >= MOST_PARTS or not own or not is_plain_file(path):
+        named = is_safe_id(path.name.removesuffix(SUFFIX)) and path.suffix == SUFFIX
+        if count >= MOST_PARTS or not named or not is_plain_file(path):
             raise InvalidText(DAMAGED)

@@ -96,9 +96,9 @@ def _of_one_voice(event: pysubs2.SSAEvent) -> Iterator[pysubs2.SSAEvent]:
             else:
                 parts[-1] += f" {line}"
     for part in parts:
-        own = event.copy()
-        own.text = part
-        yield own
+        copied = event.copy()
+        copied.text = part
+        yield copied
 
 
 def _names(captions: list[pysubs2.SSAEvent]) -> set[str]:

@@ -46,10 +46,10 @@ def read_table(text: str) -> Iterator[Passage]:
 
 
 def _rows(text: str) -> Iterator[list[str]]:
-    told = _DELIMITED.match(text)
-    text = text[told.end() :] if told else text
+    declared = _DELIMITED.match(text)
+    text = text[declared.end() :] if declared else text
     head = "".join(text[:_SAMPLE].splitlines()[:1])
-    delimiter = told[1] if told else max(",;\t|", key=head.count)
+    delimiter = declared[1] if declared else max(",;\t|", key=head.count)
     csv.field_size_limit(_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:

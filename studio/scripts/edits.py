@@ -139,7 +139,7 @@ def _match_equal(old: Sequence[Line], new: Sequence[Line]) -> list[int | None]:
     What is equal from the start and from the end is matched first, so that of lines that say the
     same those stay which stand where nothing was changed.
     """
-    before, after = [*map(_said, old)], [*map(_said, new)]
+    before, after = [*map(_spoken, old)], [*map(_spoken, new)]
     start = _equal(before, after)
     end = _equal(before[start:][::-1], after[start:][::-1])
     places: dict[tuple[str, str], deque[int]] = defaultdict(deque)
@@ -151,7 +151,7 @@ def _match_equal(old: Sequence[Line], new: Sequence[Line]) -> list[int | None]:
     return [*range(start), *middle, *range(len(old) - end, len(old))]
 
 
-def _said(line: Line) -> tuple[str, str]:
+def _spoken(line: Line) -> tuple[str, str]:
     return line.speaker, line.text
 
 
@@ -199,7 +199,7 @@ def _numbered(
     fresh = script.issued
     numbered: list[Line] = []
     for index, piece in enumerate(pieces):
-        own = line is not None and index == keeper
-        numbered.append(piece if own else piece.model_copy(update={"id": fresh}))
-        fresh += not own
+        keeps = line is not None and index == keeper
+        numbered.append(piece if keeps else piece.model_copy(update={"id": fresh}))
+        fresh += not keeps
     return numbered

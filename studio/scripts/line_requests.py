@@ -111,9 +111,9 @@ def plan(
         held = open_tags(still + leading_closes(text), named, directions=True)
         tagged = still + text
         still = open_tags(tagged, named, directions=True)
-        said = said_of(text, named)
+        spoken = said_of(text, named)
         request = None
-        if any(char.isalnum() for char in said):
+        if any(char.isalnum() for char in spoken):
             request = _request(line, wording(tagged), voices, delivery, follows, moods)
         natural = _key(request, digests[line.speaker]) if request else ""
         speed = delivery.speed
@@ -122,9 +122,9 @@ def plan(
         )
         pause = delivery.pauses.after(line, following)
         size = spoken_size(said_of(request.text, named)) if request else 0
-        own = None if line.locked else request
+        wanted = None if line.locked else request
         other = natural if natural != key else ""
-        jobs.append(Job(line.id, key, own, size, pause, speed, other, said, named, held))
+        jobs.append(Job(line.id, key, wanted, size, pause, speed, other, spoken, named, held))
     return tuple(jobs)
 
 
@@ -140,7 +140,7 @@ class Wording:
 
 def _request(
     line: Line,
-    said: str,
+    spoken: str,
     voices: Mapping[str, Voice],
     delivery: Delivery,
     follows: bool,
@@ -149,9 +149,9 @@ def _request(
     """The request for a line."""
     voice = voices[line.speaker]
     known = {*moods, *recorded_moods(voice)}
-    text = without_cues(said, known)
+    text = without_cues(spoken, known)
     directions = [line.direction] if delivery.directions and line.direction else []
-    directions += cues_of(said, known)
+    directions += cues_of(spoken, known)
     mooded = in_mood(voice, line.direction.strip(" ()"), 1.0, moods) if line.direction else None
     if mooded is not None:
         voice = mooded

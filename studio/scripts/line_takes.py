@@ -41,10 +41,10 @@ def with_takes(takes: LineTakes, added: Iterable[tuple[int, LineTake]]) -> LineT
     """All takes with more at their end; the oldest of a line, then of the project, are dropped."""
     merged = dict(takes)
     for number, take in added:
-        own = merged.pop(number, ())
-        if all(each.key != take.key for each in own):
-            own = (*own, take)[-MOST_TAKES:]
-        merged[number] = own  # moved to the end, as the line that was changed last
+        found = merged.pop(number, ())
+        if all(each.key != take.key for each in found):
+            found = (*found, take)[-MOST_TAKES:]
+        merged[number] = found  # moved to the end, as the line that was changed last
     total = sum(map(len, merged.values()))
     for number in [*merged]:
         if total <= MOST_IN_PROJECT:

@@ -89,8 +89,8 @@ class Script(Record):
         line = self.lines[place]
         first = place == 0 or self.lines[place - 1].chapter != line.chapter
         title = self.chapters[line.chapter] if line.chapter < len(self.chapters) else ""
-        own = line.text == title and not line.speaker and line.pause is None
-        return first and bool(title) and own
+        plain = line.text == title and not line.speaker and line.pause is None
+        return first and bool(title) and plain
 
     def replaced(self, start: int, stop: int, lines: Iterable[Line]) -> Script:
         """The script with lines [start, stop) replaced."""

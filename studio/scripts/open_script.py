@@ -56,9 +56,9 @@ class OpenScript:
     def takes(self, line: Line, job: Job | None = None) -> list[LineTake]:
         """A line's takes that have audio, including the current one."""
         assert self.sounds is not None
-        own = [*self.project.takes.get(line.id, ())]
+        takes = [*self.project.takes.get(line.id, ())]
         job = job or self.job(line.id)
         now = spoken_key(job, self.sounds)
-        if now and all(each.key not in (now, job.key) for each in own):
-            own.append(take_of(line, now, self.project.casting))
-        return [each for each in own if each.key in self.sounds]
+        if now and all(each.key not in (now, job.key) for each in takes):
+            takes.append(take_of(line, now, self.project.casting))
+        return [each for each in takes if each.key in self.sounds]

@@ -41,7 +41,7 @@ def _keys(project: Project, jobs: Sequence[Job], sounds: LineAudio) -> Iterator[
     """Keys of audio: of the music, of all lines, then of earlier takes."""
     music = [cue.sound for cue in project.cues]
     takes = [take.key for each in project.takes.values() for take in each]
-    own = [key for job in jobs for key in (job.key, job.natural)]
-    for key in dict.fromkeys([*music, *own, *takes]):
+    keys = [key for job in jobs for key in (job.key, job.natural)]
+    for key in dict.fromkeys([*music, *keys, *takes]):
         if key and key in sounds:
             yield key

@@ -20,8 +20,8 @@ def text_of(script: Script) -> str:
     """The whole script as text; empty without lines."""
     blocks: list[tuple[str, bool]] = []  # text, and whether it has a named speaker
     start = 0
-    for number, own in groupby(script.lines, key=lambda line: line.chapter):
-        lines = list(own)
+    for number, chapter_lines in groupby(script.lines, key=lambda line: line.chapter):
+        lines = list(chapter_lines)
         title = script.chapters[number] if number < len(script.chapters) else ""
         spoken = False
         if title:
@@ -35,8 +35,8 @@ def text_of(script: Script) -> str:
 
 def _paragraphs(lines: list[Line]) -> Iterator[tuple[str, bool]]:
     by_turn = groupby(lines, key=lambda line: (line.paragraph, line.speaker, line.direction))
-    for (_, speaker, direction), own in by_turn:
-        text = " ".join(map(shown, own))
+    for (_, speaker, direction), turn in by_turn:
+        text = " ".join(map(shown, turn))
         yield (f"{speaker}{_bracketed(direction)}: {text}" if speaker else text), bool(speaker)
 
 

@@ -88,14 +88,17 @@ class ScriptStore:
 
     def listed(self) -> list[tuple[Message, str]]:
         """Labels and numbers, the latest change first."""
-        return [(listed_title(own.title, own.lines), own.id) for own in self._projects.listed()]
+        return [
+            (listed_title(project.title, project.lines), project.id)
+            for project in self._projects.listed()
+        ]
 
     def summaries(self) -> list[ProjectSummary]:
         return self._projects.listed()
 
     def titles(self) -> dict[str, str]:
         """Titles by number."""
-        return {own.id: own.title for own in self._projects.listed()}
+        return {project.id: project.title for project in self._projects.listed()}
 
     def voices(self) -> list[tuple[str, str]]:
         """Labels and keys of all."""
@@ -181,7 +184,7 @@ class ScriptStore:
         number: str,
         work: Callable[[Script], Script],
         name: Message,
-        check: Callable[[Project], object] = lambda own: None,
+        check: Callable[[Project], object] = lambda project: None,
     ) -> OpenScript:
         """Change the lines; earlier takes of changed lines are kept. `check` may refuse it."""
 
@@ -198,17 +201,17 @@ class ScriptStore:
         Its seed is enough where nothing else has changed since; else the line is locked to it.
         """
         opened = self.open(number)
-        own = opened.script.line(line)
+        found = opened.script.line(line)
         name = Message("the take of line {place}", place=opened.script.place(line) + 1)
-        take = next((each for each in opened.takes(own) if each.key == key), None)
+        take = next((each for each in opened.takes(found) if each.key == key), None)
         if take is None:
             raise InvalidText("This take is gone. Press Regenerate to make another.")
-        seeded = None if own.locked else redo(opened.script, line, take.seed)
+        seeded = None if found.locked else redo(opened.script, line, take.seed)
         if seeded:
             job = self._opened(number, opened.project.having(script=seeded), False).job(line)
             if key in (job.key, job.natural):
                 return self.edit(number, lambda script: redo(script, line, take.seed), name)
-        voice = take.voice or opened.project.casting.heard_in(own)
+        voice = take.voice or opened.project.casting.heard_in(found)
         return self.edit(number, lambda script: lock(script, line, key, voice), name)
 
     def undo(self, number: str) -> OpenScript:
@@ -252,10 +255,12 @@ class ScriptStore:
 
     def fork(self, number: str, text: str) -> OpenScript:
         """A copy with this text, as another tab has changed the original."""
-        own = self._load(number)
-        script = revise(own.script, self._parsed(own, text))
-        fresh = self._with_script(own, script)
-        return self.open(self._projects.copy(number, fresh.having(title=f"{own.title[:190]} (2)")))
+        project = self._load(number)
+        script = revise(project.script, self._parsed(project, text))
+        fresh = self._with_script(project, script)
+        return self.open(
+            self._projects.copy(number, fresh.having(title=f"{project.title[:190]} (2)"))
+        )
 
     def receive(self, path: Path, taken: Collection[str] = ()) -> OpenScript:
         """A new script from an uploaded file, or a project; `taken`: titles that others have."""
@@ -301,12 +306,14 @@ class ScriptStore:
     def deliver(self, number: str, work: Callable[[Delivery], Delivery]) -> OpenScript:
         """Change the reading settings."""
         changed = Message("the reading settings")
-        return self.change(number, lambda own: own.having(delivery=work(own.delivery)), changed)
+        return self.change(
+            number, lambda project: project.having(delivery=work(project.delivery)), changed
+        )
 
     def forget_left_out(self, number: str) -> OpenScript:
         """Drop the list of a book's parts that were left out."""
         name = Message("the list of parts")
-        return self.change(number, lambda own: own.having(left_out=()), name)
+        return self.change(number, lambda project: project.having(left_out=()), name)
 
     def delete(self, number: str) -> str:
         """Move a script to the trash; returns its title."""
@@ -321,13 +328,13 @@ class ScriptStore:
     def job_with(self, number: str, line: int, seed: int) -> Job:
         """The job of a line with another seed, in the voice of the sound that it has; nothing is
         saved. Raises UnknownVoice."""
-        own = self._load(number)
-        spoken = own.script.line(line)
-        voice = own.casting.heard_in(spoken)
+        project = self._load(number)
+        spoken = project.script.line(line)
+        voice = project.casting.heard_in(spoken)
         self.resolve(voice)
-        own = own.having(casting=own.casting.with_voice(spoken.speaker, voice))
-        script = redo(unlock(own.script, line), line, seed)
-        return self._opened(number, own.having(script=script), False).job(line)
+        project = project.having(casting=project.casting.with_voice(spoken.speaker, voice))
+        script = redo(unlock(project.script, line), line, seed)
+        return self._opened(number, project.having(script=script), False).job(line)
 
     # Retention.
 
@@ -388,12 +395,12 @@ class ScriptStore:
         held = {*casting.voices_of(project.script.speakers).values()}
         found = {key: found_voice(key, self.resolve) for key in held}
         there = {key: voice for key, voice in found.items() if voice is not MISSING}
-        own = {key: voice_digest(voice) for key, voice in there.items()}
-        if own.items() <= casting.digests.items():
+        fresh = {key: voice_digest(voice) for key, voice in there.items()}
+        if fresh.items() <= casting.digests.items():
             return
         with self._lock:
             now = self._load(number)
-            digests = {**now.casting.digests, **own}
+            digests = {**now.casting.digests, **fresh}
             self._projects.save(number, now.having(casting=now.casting.having(digests=digests)))
 
     def _load(self, number: str) -> Project:
@@ -452,7 +459,7 @@ class ScriptStore:
         return OpenScript(number, project, planned.jobs, sounds, planned.able, cover, planned.moods)
 
     def _first_cast(self, script: Script, default: str) -> Casting:
-        notes = {own.key: own.note for own in self.choices().list()}
+        notes = {choice.key: choice.note for choice in self.choices().list()}
         return suggest(script, dict(self.voices()), default, notes)
 
     def _parsed(self, project: Project, text: str) -> Script:
@@ -463,16 +470,16 @@ class ScriptStore:
     def _mood_words(self) -> Collection[str]:
         return self.choices().moods.words().keys()
 
-    def _with_script(self, own: Project, script: Script) -> Project:
+    def _with_script(self, project: Project, script: Script) -> Project:
         """The project with another script: new speakers get voices, music stays with its lines."""
-        own = own.having(cues=followed(own.cues, own.script, script))
-        cast = {who.casefold() for who in own.casting.voices}  # names are compared without case
+        project = project.having(cues=followed(project.cues, project.script, script))
+        cast = {who.casefold() for who in project.casting.voices}  # names are compared without case
         if all(who.casefold() in cast for who in script.speakers if who):
-            return own.having(script=script)
-        first = self._first_cast(script, own.casting.default).voices
+            return project.having(script=script)
+        first = self._first_cast(script, project.casting.default).voices
         fresh = {who: voice for who, voice in first.items() if who.casefold() not in cast}
-        casting = own.casting.having(voices={**fresh, **own.casting.voices})
-        return own.having(script=script, casting=casting)
+        casting = project.casting.having(voices={**fresh, **project.casting.voices})
+        return project.having(script=script, casting=casting)
 
     def _create(self, title: str, script: Script, found: Imported | None = None) -> OpenScript:
         casting = self._first_cast(script, self.voices()[0][1])
@@ -488,7 +495,7 @@ class ScriptStore:
 
 
 def _labelled(voices: Iterable[Choice]) -> list[tuple[str, str]]:
-    return [(own.label, own.key) for own in voices] or [("The model's own", "")]
+    return [(voice.label, voice.key) for voice in voices] or [("The model's own", "")]
 
 
 def _remember(known: dict[str, _Plan], number: str, value: _Plan) -> None:

@@ -66,7 +66,7 @@ class Unanswered:
     def _drop_one(self) -> None:
         """The oldest connection of the address that has the most."""
         ((address, _),) = self._counts.most_common(1)
-        oldest = next(each for each, own in self._since.items() if own == address)
+        oldest = next(each for each, client in self._since.items() if client == address)
         self.remove(oldest)
         oldest.transport.abort()
 

@@ -222,11 +222,11 @@ class WyomingSession:
         """What is no event of speaking is left out, as other servers do."""
         kind, data = event.type, event.data
         if kind == "synthesize" and not self._streams:  # else it repeats what came in pieces
-            request = replace(await self._asked(data), text=_text(data))
+            request = replace(await self._read_request(data), text=_text(data))
             await self._begin(request, pieces=False)
         elif kind == "synthesize-start":
             await self._end()
-            self._request, self._streams = await self._asked(data), True
+            self._request, self._streams = await self._read_request(data), True
         elif kind == "synthesize-chunk" and self._streams and self._request:
             if self._open:
                 await self._open.feed(_text(data))
@@ -239,7 +239,7 @@ class WyomingSession:
             self._streams = False
             await self._end()
 
-    async def _asked(self, data: dict[str, Any]) -> SpeechRequest:
+    async def _read_request(self, data: dict[str, Any]) -> SpeechRequest:
         """Raises ApiError, ValidationError or the engine's errors."""
         if data.get("text_format") not in (None, "text"):
             raise ApiError(400, "Send plain text: SSML is not read here.", "invalid_value")
@@ -256,10 +256,10 @@ class WyomingSession:
         async with self._changed:
             most = self._context.settings.utterances
             await self._changed.wait_for(lambda: len(self._texts) < most)
-        own = Flowing(await self._context.submit(request), request.text)
-        self._open = own if pieces else None
+        flowing = Flowing(await self._context.submit(request), request.text)
+        self._open = flowing if pieces else None
         async with self._changed:
-            self._texts.append((own, pieces))
+            self._texts.append((flowing, pieces))
             self._changed.notify_all()
 
     async def _end(self) -> None:
@@ -327,7 +327,9 @@ class WyomingSession:
 
 
 def _languages(context: ApiContext) -> Iterator[str]:
-    every = (own for able in context.engine.capabilities().values() for own in able.languages)
+    every = (
+        language for able in context.engine.capabilities().values() for language in able.languages
+    )
     for name in dict.fromkeys(every):
         yield LANGUAGE_CODES.get(name, name)
 

@@ -57,7 +57,7 @@ class EventTransport:
         self._raw = raw
         self._seq = 0
         self._previous = self._sent = start  # samples
-        self._told = ""  # state
+        self._state_sent = ""  # state
         self._first_sent = 0.0
 
     @property
@@ -75,7 +75,7 @@ class EventTransport:
         take = self._take
         start, pcm = (self._sent, b"") if take.readers else self._sound()
         self._seq += 1
-        self._told = take.state
+        self._state_sent = take.state
         return Payload(
             id=take.id,
             seq=self._seq,
@@ -111,7 +111,7 @@ class EventTransport:
         take = self._take
         if take.readers:
             self._sent = self._previous = max(self._sent, take.read_from)
-            return take.ended or take.state != self._told
+            return take.ended or take.state != self._state_sent
         return take.ended or take.made > self._sent
 
     def _calm(self) -> float:

@@ -83,8 +83,8 @@ class VoiceSamples:
         """The voice, and a digest of all that its sample depends on."""
         voice = self._named(name)
         model = self._engine.resolve(voice).checkpoint
-        own = self._engine.capabilities()[model]
-        return voice, digest_of([TEXT, own.name, own.digest, voice_digest(voice)])
+        able = self._engine.capabilities()[model]
+        return voice, digest_of([TEXT, able.name, able.digest, voice_digest(voice)])
 
     async def _made(self, voice: Voice, digest: str) -> bytes | None:
         async with self._one:

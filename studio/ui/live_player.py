@@ -70,7 +70,7 @@ def translated(speak: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncI
     """The same handler; messages in its payloads are in the language of the browser."""
 
     @functools.wraps(speak)
-    async def told(*values: Any) -> AsyncIterator[Any]:
+    async def translate(*values: Any) -> AsyncIterator[Any]:
         async for payload in speak(*values):
             ended = payload.get("ended")
             yield (
@@ -79,4 +79,4 @@ def translated(speak: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncI
                 else payload
             )
 
-    return told
+    return translate

@@ -114,8 +114,8 @@ class SpeechForm:
         for piece in pieces:
             instructions = [self.instruct.strip(), *piece.cues] if follows else [self.instruct]
             instruct = ", ".join(filter(None, instructions))
-            own = replace(self, text=piece.text, instruct=instruct, seed=seed)
-            parts.append((own.request(choices) if piece.text else None, piece.pause))
+            form = replace(self, text=piece.text, instruct=instruct, seed=seed)
+            parts.append((form.request(choices) if piece.text else None, piece.pause))
         return JoinedStream(engine, parts)
 
     def _follows(self, choices: Choices) -> bool:

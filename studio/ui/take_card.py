@@ -154,7 +154,7 @@ def _facts(take: Take) -> dict[str, str]:
         "Seed": str(take.seed),
     }
     return facts | {
-        NAMED.get(name, name.capitalize()): _told(value) for name, value in _changed(take)
+        NAMED.get(name, name.capitalize()): _as_words(value) for name, value in _changed(take)
     }
 
 
@@ -167,7 +167,7 @@ def _changed(take: Take) -> list[tuple[str, Any]]:
     ]
 
 
-def _told(value: Any) -> str:
+def _as_words(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name.replace('_', ' ')} {each}" for name, each in value.items())
     return str(value)

@@ -102,9 +102,9 @@ def map_value(studio: Studio, model: str = "") -> MapValue:
     if not able:
         return NOWHERE
     key = model if model in able else able[0]
-    own = capabilities[key]
-    choices = Choices({key: own}, studio.library)
-    found = list(_vectors(studio.engine, choices, key, own.width))
+    chosen = capabilities[key]
+    choices = Choices({key: chosen}, studio.library)
+    found = list(_vectors(studio.engine, choices, key, chosen.width))
     if not found:
         return NOWHERE
     presets = [vector for spot, vector in found if spot["preset"]]
@@ -112,7 +112,7 @@ def map_value(studio: Studio, model: str = "") -> MapValue:
     enough = len(presets) >= LEAST_PRESETS
     plane = voice_plane(presets if enough else [*presets, *saved][:REFERENCE])
     places = plane.places([vector for _, vector in found])
-    moods = [each.mood for each in choices.moods.list() if len(each.mood.shift) == own.width]
+    moods = [each.mood for each in choices.moods.list() if len(each.mood.shift) == chosen.width]
     ways = plane.shifts([mood.shift for mood in moods])
     return MapValue(
         spots=[

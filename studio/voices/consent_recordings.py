@@ -100,14 +100,14 @@ class ConsentRecordings:
 
     def files(self, consent_id: str) -> dict[str, bytes]:
         """What a voice that is made with it takes along."""
-        own = self.get(consent_id)
+        recording = self.get(consent_id)
         try:
-            sound = self._place(own.id).with_suffix(".flac").read_bytes()
+            sound = self._place(recording.id).with_suffix(".flac").read_bytes()
         except OSError:
             raise UnknownVoice(
-                "The consent recording '{name}' is gone. Upload it again.", name=own.name
+                "The consent recording '{name}' is gone. Upload it again.", name=recording.name
             ) from None
-        return {CARD: _card(own), SOUND: sound}
+        return {CARD: _card(recording), SOUND: sound}
 
     @property
     def _folder(self) -> Path:

@@ -96,7 +96,7 @@ class Traits:
 
 def _table(text: str) -> dict[str, Traits]:
     lines = [line.split() for line in text.strip("; \n").split(";")]
-    return {name: Traits("m" if sex == "m" else "f", tuple(own)) for name, sex, *own in lines}
+    return {name: Traits("m" if sex == "m" else "f", tuple(temper)) for name, sex, *temper in lines}
 
 
 FOREIGN_VOICES: Final[Mapping[str, Traits]] = {
@@ -156,12 +156,12 @@ def _best(traits: Traits, voices: Mapping[str, Traits], used: Counter[str]) -> s
 def _of_sex(sex: Sex, voices: Mapping[str, Traits]) -> Sequence[str]:
     """Those of this sex, else those of which it is not known, else all; children come last."""
     wanted: tuple[Callable[[Traits], bool], ...] = (
-        lambda own: own.sex == sex and "boy" not in own.temper,
-        lambda own: own.sex == sex,
-        lambda own: not own.sex,
-        lambda own: True,
+        lambda voice: voice.sex == sex and "boy" not in voice.temper,
+        lambda voice: voice.sex == sex,
+        lambda voice: not voice.sex,
+        lambda voice: True,
     )
-    able = ([name for name, own in voices.items() if fits(own)] for fits in wanted)
+    able = ([name for name, traits in voices.items() if fits(traits)] for fits in wanted)
     return next((names for names in able if names), [])
 
 

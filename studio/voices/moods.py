@@ -47,7 +47,7 @@ class Moods:
     """The moods that these checkpoints' voices can have."""
 
     def __init__(self, capabilities: Mapping[str, Capabilities], library: Library) -> None:
-        self._spaces = {speaker_space(own) for own in capabilities.values()}
+        self._spaces = {speaker_space(able) for able in capabilities.values()}
         self._library = library.moods
 
     def list(self) -> tuple[SavedMood, ...]:
@@ -95,8 +95,8 @@ def in_mood(voice: Voice, name: str, strength: float, words: Mapping[str, Mood])
     """The voice in a mood: its person's own recording, else the learned mood of this name; None:
     there is neither, or the voice is only described."""
     recorded = recorded_moods(voice)
-    if strength and (own := recorded.get(mood_named(name, recorded.keys()))):
-        return own
+    if strength and (recording := recorded.get(mood_named(name, recorded.keys()))):
+        return recording
     key = mood_named(name, words.keys())
     if not key or isinstance(voice, Design):
         return None
@@ -138,10 +138,10 @@ def learn(
         raise InvalidSetting("Give at least one pair: a plain voice and the same in the mood.")
     found = [tuple(_vector(engine, side, find, model) for side in pair) for pair in pairs]
     learned = learn_shift([(plain, moody) for plain, moody in found])
-    own = _capabilities(engine, model, len(learned.shift))
+    able = _capabilities(engine, model, len(learned.shift))
     made_from = "; ".join(f"{_called(a)}, {_called(b)}" for a, b in pairs)[:400]
     details = {"consent": consent, "made_from": made_from}
-    return library.moods.save(name, learned, speaker_space(own), own.name, words, **details)
+    return library.moods.save(name, learned, speaker_space(able), able.name, words, **details)
 
 
 def _vector(
@@ -166,5 +166,5 @@ def _called(source: Source) -> str:
 
 def _capabilities(engine: SpeechEngine, model: str | None, width: int) -> Capabilities:
     able = engine.capabilities()
-    fitting = (own for own in able.values() if own.width == width)
+    fitting = (model for model in able.values() if model.width == width)
     return able[model] if model else next(fitting)

@@ -24,8 +24,8 @@ def similarities(vectors: Sequence[Vector]) -> list[float]:
     units = every / np.maximum(np.linalg.norm(every, axis=1, keepdims=True), 1e-12)
     rest = units.sum(0) - units
     return [
-        float(own @ others / max(float(np.linalg.norm(others)), 1e-12))
-        for own, others in zip(units, rest, strict=True)
+        float(vector @ others / max(float(np.linalg.norm(others)), 1e-12))
+        for vector, others in zip(units, rest, strict=True)
     ]
 
 

@@ -22,7 +22,7 @@ LETTERS: Final = (
 
 def foreign(text: str, languages: Collection[str]) -> bool:
     """Whether some letters, or most words, belong to none of these languages."""
-    if any(letters.search(text) and own.isdisjoint(languages) for letters, own in LETTERS):
+    if any(letters.search(text) and spoken.isdisjoint(languages) for letters, spoken in LETTERS):
         return True
     written = written_in(text)
     return written is not None and written not in languages

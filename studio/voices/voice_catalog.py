@@ -104,8 +104,8 @@ class Choices:
 
     def _newest(self, saved: Iterable[SavedVoice], selected: set[str]) -> tuple[Choice, ...]:
         """Speakers, built-in voices, the newest and the selected."""
-        own = (each for each in saved if not each.built_in)
-        newest = nlargest(LISTED, own, key=lambda each: each.card.created)
+        made = (each for each in saved if not each.built_in)
+        newest = nlargest(LISTED, made, key=lambda each: each.card.created)
         keys = selected | set(map(_key, newest))
         listed = (each for each in saved if each.built_in or _key(each) in keys)
         return (*self._presets(), *map(_choice, listed))
@@ -141,7 +141,7 @@ class Choices:
         return "" if gone else self._rewritten(key, lambda part: self.shown(part) or part)
 
     def speakers(self) -> tuple[str, ...]:
-        every = (name for own in self._capabilities if own.preset for name in own.speakers)
+        every = (name for model in self._capabilities if model.preset for name in model.speakers)
         return tuple(dict.fromkeys(every))
 
     def example(self) -> str:
@@ -153,10 +153,10 @@ class Choices:
 
     def models(self, able: Callable[[Capabilities], bool]) -> tuple[str, ...]:
         """The names of checkpoints with an ability."""
-        return tuple(name for name, own in self._models.items() if able(own))
+        return tuple(name for name, model in self._models.items() if able(model))
 
     def languages(self) -> tuple[str, ...]:
-        every = (name for own in self._capabilities for name in own.languages)
+        every = (name for model in self._capabilities for name in model.languages)
         return ("auto", *dict.fromkeys(every))
 
     def named(self, name: str, instruct: str = "") -> Voice:
@@ -176,7 +176,7 @@ class Choices:
         """The default voice."""
         if self.speakers():
             return Preset(self.speakers()[0], instruct)
-        if any(own.design for own in self._capabilities):
+        if any(model.design for model in self._capabilities):
             return Design(instruct.strip() or "A calm, clear voice.")
         raise NotCapable(
             "This model has no preset voices. Make one under Clone, or give --reference FILE."
@@ -264,10 +264,10 @@ class Choices:
 
     def refusal(self, name: str) -> Message:
         """Why this voice follows no instruction; empty if it does."""
-        if name.casefold() not in {own.casefold() for own in self.speakers()}:
+        if name.casefold() not in {speaker.casefold() for speaker in self.speakers()}:
             return NO_INSTRUCTION
-        holders = (own for own in self._capabilities if _has(own, name))
-        able = any(own.instruct for own in holders)
+        holders = (model for model in self._capabilities if _has(model, name))
+        able = any(model.instruct for model in holders)
         return Message("") if able else Message("This model follows no instructions.")
 
     def stranger(self, voice: Voice) -> Message:
@@ -297,13 +297,13 @@ class Choices:
 
     def _saved(self) -> Sequence[SavedVoice]:
         """Saved voices that these checkpoints can speak."""
-        return [own for own in self._library.list() if self._speakable(own.voice)]
+        return [saved for saved in self._library.list() if self._speakable(saved.voice)]
 
     def _blendable(self) -> Sequence[SavedVoice]:
         """Saved voices that can be blended; none has the name of a speaker."""
         taken = {name.casefold() for name in self.speakers()}
-        own = (each for each in self._library.list() if isinstance(each.voice, Clone))
-        return [each for each in own if each.name.casefold() not in taken]
+        clones = (each for each in self._library.list() if isinstance(each.voice, Clone))
+        return [each for each in clones if each.name.casefold() not in taken]
 
     def blendable(self) -> Iterator[tuple[Choice, Preset | Clone, str]]:
         """All voices that a blend may have, the oldest first, each with the colour that it was
@@ -316,7 +316,7 @@ class Choices:
 
     def _speaker(self, name: str) -> str | None:
         wanted = name.strip().casefold()
-        return next((own for own in self.speakers() if own.casefold() == wanted), None)
+        return next((speaker for speaker in self.speakers() if speaker.casefold() == wanted), None)
 
     def _rewritten(self, text: str, part: Callable[[str], str]) -> str:
         """A written blend with its parts' names replaced; other text is unchanged."""
@@ -336,14 +336,14 @@ class Choices:
 
     def _speakable(self, voice: Clone | Design) -> bool:
         if isinstance(voice, Design):
-            return any(own.design for own in self._capabilities)
+            return any(model.design for model in self._capabilities)
         if voice.trained:
             return is_native(voice, self._models)
-        takes = (own for own in self._capabilities if own.clone or own.preset)
-        return any(own.width == len(voice.vector) for own in takes)
+        takes = (model for model in self._capabilities if model.clone or model.preset)
+        return any(model.width == len(voice.vector) for model in takes)
 
     def _dialect(self, name: str) -> str:
-        tables = (own.dialects for own in self._capabilities)
+        tables = (model.dialects for model in self._capabilities)
         return next((each[name].replace("_", " ") for each in tables if name in each), "")
 
     def _there(self) -> Message:
@@ -355,8 +355,8 @@ class Choices:
 
 def _found(voices: Iterable[SavedVoice], wanted: str) -> Sequence[SavedVoice]:
     """Those with these small letters in their names, which begin with them first."""
-    found = [own for own in voices if wanted in own.name.lower()]
-    return sorted(found, key=lambda own: not own.name.lower().startswith(wanted))
+    found = [choice for choice in voices if wanted in choice.name.lower()]
+    return sorted(found, key=lambda choice: not choice.name.lower().startswith(wanted))
 
 
 def _choice(saved: SavedVoice) -> Choice:

@@ -75,7 +75,7 @@ class VoiceTraining:
             if turn is None or any(self._running(other) for other in self.list()):
                 raise InvalidSetting(ALREADY if folder.locked else ANOTHER)
             held.enter_context(turn)
-            own = held.enter_context(folder.lock())
+            lock = held.enter_context(folder.lock())
             folder.go_on()
             folder.tell(folder.status().saying("", phase="preparing"))
             command = [sys.executable, "-m", PROGRAM, str(folder.path.resolve())]
@@ -89,7 +89,7 @@ class VoiceTraining:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    pass_fds=[turn.fileno(), own.fileno()] if os.name == "posix" else (),
+                    pass_fds=[turn.fileno(), lock.fileno()] if os.name == "posix" else (),
                 )
 
     def status(self, training: str) -> Status:
@@ -131,13 +131,13 @@ class VoiceTraining:
         """Ids, the newest first. Folders with other names are copies that somebody has made."""
         place = self.data / FOLDER
         there = [path.parent for path in place.glob("*/job.json")] if place.is_dir() else []
-        own = {
+        trainings = {
             path.name: changed
             for path in there
             if _ID.fullmatch(path.name)
             if (changed := _changed(path))
         }
-        return tuple(sorted(own, key=own.__getitem__, reverse=True))
+        return tuple(sorted(trainings, key=trainings.__getitem__, reverse=True))
 
     def keep(self, training: str, library: Library) -> SavedVoice:
         """Save the best epoch's voice, once. The recordings stay until they are deleted."""
@@ -193,8 +193,8 @@ def remove_unfinished(data: Path, seconds: float) -> None:
     """Delete recordings whose preparation was killed so many seconds ago: no list has them."""
     for path in (data / FOLDER).glob("*"):
         there = [path, path / "segments"]
-        own = path.is_dir() and not path.is_symlink() and _ID.fullmatch(path.name)
-        if not own or (path / "job.json").exists():
+        training = path.is_dir() and not path.is_symlink() and _ID.fullmatch(path.name)
+        if not training or (path / "job.json").exists():
             continue
         if max(map(_changed, there)) < time.time() - seconds:
             shutil.rmtree(path, ignore_errors=True)

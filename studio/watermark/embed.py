@@ -47,7 +47,7 @@ class Watermark:
         fullness = heard.sum(axis=1)
         sounding = fullness > SILENT * fullness.max()
         pairs = zip(self._finders, TEMPI, strict=True)
-        trust, found = np.array([_asked(*pair, heard[:, :BAND], sounding) for pair in pairs]).T
+        trust, found = np.array([_wanted(*pair, heard[:, :BAND], sounding) for pair in pairs]).T
         weight = np.exp(trust - trust.max())
         return float(np.sum(weight * found) / np.sum(weight))
 
@@ -58,7 +58,7 @@ def open_watermark() -> Watermark:
     return Watermark(read_networks())
 
 
-def _asked(finder: Net, tempo: float, heard: Floats, sounding: NDArray[np.bool_]) -> Floats:
+def _wanted(finder: Net, tempo: float, heard: Floats, sounding: NDArray[np.bool_]) -> Floats:
     """A detector's confidence and result, averaged over audible frames."""
     count = max(2, int(len(heard) * tempo))
     answers = run(finder, _paced(heard, count))

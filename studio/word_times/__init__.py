@@ -41,9 +41,9 @@ def part_times(parts: Sequence[str], pcm: Pcm) -> list[Span]:
     spans = iter(align(words, pcm) or _shares(words, pcm))
     found: list[Span] = []
     for part in pieces:
-        own = [next(spans) for _ in part]
+        of_part = [next(spans) for _ in part]
         before = found[-1][1] if found else 0.0
-        found.append((own[0][0], own[-1][1]) if own else (before, before))
+        found.append((of_part[0][0], of_part[-1][1]) if of_part else (before, before))
     return found
 
 

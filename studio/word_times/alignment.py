@@ -81,8 +81,8 @@ def _path(words: Sequence[str]) -> _Path:
     lasts = firsts + counts - 1
     stays = np.full(sum(counts), np.inf, np.float32)
     stays[lasts] = [0.0 if kind == PAUSE else _LEAVE for kind, _, _ in sounds]
-    entering = np.array([-min(own[2], 0.0) for own in sounds])  # a pause where no mark is
-    skipping = np.array([max(own[2], 0.0) for own in sounds])
+    entering = np.array([-min(sound[2], 0.0) for sound in sounds])  # a pause where no mark is
+    skipping = np.array([max(sound[2], 0.0) for sound in sounds])
     jumps: list[tuple[NDArray[np.int64], Floats]] = []
     for over in (1, 2, 3):
         sources = np.maximum(np.arange(len(sounds)) - over - 1, 0)
@@ -96,8 +96,8 @@ def _path(words: Sequence[str]) -> _Path:
         if np.isfinite(cost):
             ends.append((int(lasts[-back]), cost))
     return _Path(
-        np.repeat([own[0] for own in sounds], counts),
-        np.repeat([own[1] for own in sounds], counts),
+        np.repeat([sound[0] for sound in sounds], counts),
+        np.repeat([sound[1] for sound in sounds], counts),
         stays,
         firsts,
         begins,

@@ -214,7 +214,7 @@ class Batcher:
         table, ref, design = table[..., None], ref[..., None], design[:, None]
         size, device = design.shape, table.device
         p = torch.arange(length, device=device)[None]
-        instruct_start, instruct = self._told(table, design)
+        instruct_start, instruct = self._instruction_codes(table, design)
         english = (~self._chance(size, 0.15)).long()
         whole = self._chance(size, 0.5)
         column = 4 + english + (~design)  # tags, speaker, pad
@@ -246,7 +246,7 @@ class Batcher:
         phones = self.dataset.phones[now]
         return Batch(text, code, fed, speaker, vector, target, n == frames, phones, spoken_row)
 
-    def _told(self, table: Tensor, design: Tensor) -> tuple[Tensor, Tensor]:
+    def _instruction_codes(self, table: Tensor, design: Tensor) -> tuple[Tensor, Tensor]:
         """Start and length of each instruction: a design's description or a preset's style."""
         styled = table[:, STYLE] > 0
         row = torch.where(styled & ~design, TRAINED + table[:, STYLE] - 1, table[:, SPEAKER])

@@ -96,10 +96,12 @@ def encoding_batch(pool: SpeechPool, segments: list[Segment], speed: float) -> E
 
 def resample(wave: Tensor, samples: int) -> Tensor:
     """[B, n] -> [B, samples]: the same audio, faster or slower."""
-    own = wave.shape[1]
-    if own == samples:
+    length = wave.shape[1]
+    if length == samples:
         return wave
-    return torch.fft.irfft(torch.fft.rfft(wave)[:, : samples // 2 + 1], samples) * (samples / own)
+    return torch.fft.irfft(torch.fft.rfft(wave)[:, : samples // 2 + 1], samples) * (
+        samples / length
+    )
 
 
 def spoken_tokens(texts: Sequence[Encoding], letters: Tensor) -> Tensor:

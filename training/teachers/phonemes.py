@@ -152,9 +152,9 @@ def main() -> None:
     if not args.held_out:
         texts_drawn = dict.fromkeys(corpus.draw(random) for _ in range(args.count))
         drawn = list(dict.fromkeys(as_written(text, random) for text in texts_drawn))
-    said = [each for written, text in drawn if (each := reader.read(text, written))]
-    save(said, args.out)
-    print(f"{len(said)} of {len(drawn)} texts")
+    read = [each for written, text in drawn if (each := reader.read(text, written))]
+    save(read, args.out)
+    print(f"{len(read)} of {len(drawn)} texts")
 
 
 if __name__ == "__main__":

@@ -178,8 +178,8 @@ class Teacher:
         if bool((tract != 1).any()):
             waves = finishing.scale_tract(waves, tract)
         waves = finishing.tilt_rows(waves, tilt)
-        own = torch.tensor([each.length * kokoro.FRAME for each in batch], device=self.device)
-        waves = finishing.silence_after(waves, (own / tract).long())
+        samples = torch.tensor([each.length * kokoro.FRAME for each in batch], device=self.device)
+        waves = finishing.silence_after(waves, (samples / tract).long())
         spans = finishing.speech_spans(waves)
         waves, lengths = finishing.crop_rows(waves, spans)
         finished = finishing.level_rows(waves, lengths).cpu().numpy()

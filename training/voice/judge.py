@@ -94,9 +94,9 @@ def measure(
     semitones = 12 * np.log2(np.median(pitches) / person.pitch) if pitches and person.pitch else 0
     words = None
     if recognise is not None:
-        said = [words_of(take.text) for take in takes]
+        wanted = [words_of(take.text) for take in takes]
         transcripts = [words_of(recognise(take.wave)) for take in takes]
-        words = sum(map(word_errors, said, transcripts)) / max(1, sum(map(len, said)))
+        words = sum(map(word_errors, wanted, transcripts)) / max(1, sum(map(len, wanted)))
     return Epoch(
         number=number,
         stopped=float(np.mean([take.finished for take in takes])),

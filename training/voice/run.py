@@ -152,12 +152,12 @@ class Training:
             self._checkpoint, talker, learner, self.job.epochs, self.job.language, self.job.seed
         )
         self._resume(trainer)
-        own_texts = [each.text for each in dataset.spoken]
+        texts = [each.text for each in dataset.spoken]
         clone = Clone(dataset.vector)
-        general = general_texts(self.job.language, own_texts, GENERAL)
+        general = general_texts(self.job.language, texts, GENERAL)
         self._tell("preparing", "Hearing the clone that it begins from …")
         lines = self._general_lines(clone, general)
-        judged = self._judged_texts(own_texts, unseen)
+        judged = self._judged_texts(texts, unseen)
         if not self._status.history:
             began = time.monotonic()
             self._history((self._judge(0, clone, judged, person),))

@@ -111,10 +111,10 @@ def batch_of(sequences: Sequence[LineRows], pad: int, device: torch.device | str
     empty = {"text": pad, "code": NOTHING, "voice": NONE, "fed": NONE, "target": NONE, "ends": 0}
     columns = {}
     for field in fields(Batch):
-        own = [getattr(each, field.name) for each in sequences]
-        shape = (len(own), longest, *own[0].shape[1:])
-        whole = np.full(shape, empty[field.name], own[0].dtype)
-        for row, values in zip(whole, own, strict=True):
+        tensors = [getattr(each, field.name) for each in sequences]
+        shape = (len(tensors), longest, *tensors[0].shape[1:])
+        whole = np.full(shape, empty[field.name], tensors[0].dtype)
+        for row, values in zip(whole, tensors, strict=True):
             row[: len(values)] = values
         columns[field.name] = torch.from_numpy(whole).to(device)
     return Batch(**columns)

@@ -12,15 +12,15 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"[\u2e80-\uffff]|[^\W_]+", plain)
 
 
-def word_errors(said: Sequence[str], heard: Sequence[str]) -> int:
+def word_errors(spoken: Sequence[str], heard: Sequence[str]) -> int:
     """The edit distance in words."""
-    return edit_distances(said, heard)[-1][-1]
+    return edit_distances(spoken, heard)[-1][-1]
 
 
-def edit_distances(said: Sequence[str], heard: Sequence[str]) -> list[list[int]]:
+def edit_distances(spoken: Sequence[str], heard: Sequence[str]) -> list[list[int]]:
     """Edit distances of all beginnings."""
     rows = [list(range(len(heard) + 1))]
-    for count, word in enumerate(said, 1):
+    for count, word in enumerate(spoken, 1):
         row = [count]
         for column, other in enumerate(heard):
             kept = rows[-1][column] + (word != other)

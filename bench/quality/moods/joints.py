@@ -124,11 +124,11 @@ def rows(taken: dict[str, list[Waveform]]) -> Iterator[str]:
     found = {mood: [joints(wave) for wave in waves] for mood, waves in taken.items()}
     for mood, each in found.items():
         whole = [pair for pair in each if len(pair) == 2]
-        own = [joint for pair in whole for joint in pair]
+        flat = [joint for pair in whole for joint in pair]
         yield (
-            f"| {mood} | {_spread([j.step for j in own])} | {_spread([j.beside for j in own])} | "
-            f"{min(j.pause for j in own):.2f} to {max(j.pause for j in own):.2f} | "
-            f"{max(j.loudest for j in own):.0f} | {max(j.jump for j in own):.0f} | "
+            f"| {mood} | {_spread([j.step for j in flat])} | {_spread([j.beside for j in flat])} | "
+            f"{min(j.pause for j in flat):.2f} to {max(j.pause for j in flat):.2f} | "
+            f"{max(j.loudest for j in flat):.0f} | {max(j.jump for j in flat):.0f} | "
             f"{len(whole)} of {len(each)} |"
         )
 

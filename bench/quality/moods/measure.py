@@ -135,9 +135,9 @@ def judge(folder: Path, texts: Sequence[str], moods: Iterable[str]) -> None:
         if take.dose not in (0.0, JUDGED) or path.exists():
             continue
         sound = judges.prepared(_read(folder / f"{take.name}.wav"))
-        said = spoken_words(texts[take.voice])
-        wrong = word_errors(said, heard_words(said, judges.transcript(sound)))
-        row = {"mos": judges.naturalness(sound), "wrong": wrong, "words": len(said)}
+        wanted = spoken_words(texts[take.voice])
+        wrong = word_errors(wanted, heard_words(wanted, judges.transcript(sound)))
+        row = {"mos": judges.naturalness(sound), "wrong": wrong, "words": len(wanted)}
         path.write_text(json.dumps(row))
 
 
@@ -179,7 +179,7 @@ def verdict(folder: Path, mood: str) -> Verdict:
 def _changes(folder: Path, mood: str, dose: float, feature: str) -> NDArray[np.float64]:
     """Of every voice that has spoken at this dose."""
     spoken = [
-        (_told(folder, Take(PLAIN, 0.0, voice)), _told(folder, Take(mood, dose, voice)))
+        (_as_row(folder, Take(PLAIN, 0.0, voice)), _as_row(folder, Take(mood, dose, voice)))
         for voice in range(VOICES)
         if (folder / f"{Take(mood, dose, voice).name}.json").exists()
     ]
@@ -207,7 +207,7 @@ def table(folder: Path, moods: Iterable[str]) -> Iterator[str]:
     yield from chain.from_iterable(verdict(folder, mood).lines for mood in moods)
 
 
-def _told(folder: Path, take: Take) -> dict[str, Any]:
+def _as_row(folder: Path, take: Take) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / f"{take.name}.json").read_text())
     return found
 

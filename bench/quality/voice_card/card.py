@@ -61,7 +61,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def asked_table(judged: Mapping[str, Any]) -> str:
+def targets_table(judged: Mapping[str, Any]) -> str:
     """The first table: a line for each figure, bold where what is asked is missed."""
     sources = list(judged)
     rows = []
@@ -122,7 +122,7 @@ def rows_table(first: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def markdown(judged: Mapping[str, Any]) -> str:
-    parts = ["# Card", asked_table(judged)]
+    parts = ["# Card", targets_table(judged)]
     if any("voices" in figures for figures in judged.values()):
         parts += ["## Named voices", voices_table(judged)]
     titles = {

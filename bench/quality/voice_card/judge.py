@@ -63,9 +63,9 @@ def judged(each: Spoken, clean: bool) -> Judged:
     take, wave = each.take, each.wave
     seconds = len(wave) / SAMPLE_RATE
     found: dict[str, Any] = {"take": asdict(take), "reason": each.reason, "seconds": seconds}
-    said = words.spoken_words(take.text)
+    wanted = words.spoken_words(take.text)
     if seconds < SHORTEST:
-        return silent(found, take.part, len(said), clean)
+        return silent(found, take.part, len(wanted), clean)
     contour, panel = acoustic_features.contour(wave), judges()
     found |= {
         "pitch": contour.median,
@@ -82,12 +82,12 @@ def judged(each: Spoken, clean: bool) -> Judged:
     if clean:
         found["clean"] = panel.cleanness(sound)
     if take.part in WORDS:
-        heard = words.heard_words(said, panel.transcript(sound))
+        heard = words.heard_words(wanted, panel.transcript(sound))
         found |= {
-            "said": len(said),
-            "wrong": word_errors(said, heard),
-            "unsaid_end": words.unsaid_end(said, heard),
-            "beyond": words.unsaid_end(heard, said),
+            "said": len(wanted),
+            "wrong": word_errors(wanted, heard),
+            "unsaid_end": words.unsaid_end(wanted, heard),
+            "beyond": words.unsaid_end(heard, wanted),
             "heard": " ".join(heard),
         }
     if take.part in WHO:
@@ -100,12 +100,12 @@ def judged(each: Spoken, clean: bool) -> Judged:
     return Judged(**found)
 
 
-def silent(found: dict[str, Any], part: str, said: int, clean: bool) -> Judged:
+def silent(found: dict[str, Any], part: str, spoken: int, clean: bool) -> Judged:
     """The worst marks, and every word missed."""
     worst: dict[str, Any] = dict.fromkeys(("pitch", "spread", "voiced", "centroid"), 0.0)
     worst |= {"natural": 1.0} if part in NATURAL else {}
     worst |= {"clean": 1.0} if clean else {}
-    return Judged(**found, **worst, said=said, wrong=said, unsaid_end=said)
+    return Judged(**found, **worst, said=spoken, wrong=spoken, unsaid_end=spoken)
 
 
 def judge_group(folder: Path, group: str, sentences: int, clean: int) -> int:

@@ -75,7 +75,7 @@ class Texts:
         return self._reader.read(text) if self._reader else self._known.get(text)
 
 
-def asked(sizes: Sizes) -> list[Take]:
+def takes_of(sizes: Sizes) -> list[Take]:
     return list(plan.named_voices([speaker.name for speaker in NAMED], sizes))
 
 
@@ -89,7 +89,7 @@ def references() -> list[Take]:
 
 def speak_teacher(
     weights: Path,
-    said: Path | None,
+    phonemes_file: Path | None,
     card: Path,
     sizes: Sizes,
     parts: Sequence[str],
@@ -98,7 +98,7 @@ def speak_teacher(
     device: str,
 ) -> None:
     """Of the parts, `voices` and `references` are the teacher's."""
-    teacher, texts = Teacher(weights, place_of(device)), Texts(said)
+    teacher, texts = Teacher(weights, place_of(device)), Texts(phonemes_file)
     speakers = {speaker.name: speaker for speaker in [*NAMED, *held_out()]}
 
     def say(takes: Iterable[Take]) -> Iterator[Spoken]:
@@ -111,8 +111,8 @@ def speak_teacher(
             keep(card / "references", list(strangers()), lambda takes: map(strange, takes), kind)
     if "voices" in parts:
         for speaker in NAMED:  # one group after another, so that a stopped run goes on
-            own = [take for take in asked(sizes) if take.voice == speaker.name]
-            keep(card / "teacher", own, say, kind)
+            of_speaker = [take for take in takes_of(sizes) if take.voice == speaker.name]
+            keep(card / "teacher", of_speaker, say, kind)
 
 
 def taught(
@@ -126,13 +126,15 @@ def taught(
         some = takes[start : start + at_once]
         read = [texts.read(take.text) for take in some]
         jobs = [
-            Job(said, speakers[take.voice]) for take, said in zip(some, read, strict=True) if said
+            Job(phonemes_read, speakers[take.voice])
+            for take, phonemes_read in zip(some, read, strict=True)
+            if phonemes_read
         ]
         waves = dict(teacher.speak(jobs))
         numbers = iter(range(len(jobs)))
-        for take, said in zip(some, read, strict=True):
-            wave = waves[next(numbers)].wave if said else np.zeros(0, np.float32)
-            yield Spoken(take, pcm_of(wave), "finished" if said else "unread")
+        for take, phonemes_read in zip(some, read, strict=True):
+            wave = waves[next(numbers)].wave if phonemes_read else np.zeros(0, np.float32)
+            yield Spoken(take, pcm_of(wave), "finished" if phonemes_read else "unread")
 
 
 def strangers() -> Iterator[Take]:
@@ -169,9 +171,9 @@ def piper(text: str) -> Waveform:
     assert path
     config = json.loads(path.with_suffix(".onnx.json").read_text())
     known: dict[str, list[int]] = config["phoneme_id_map"]
-    said = phonemes.Reader().read(text)
-    assert said
-    letters = "".join(PIPER.get(letter, letter) for letter in said.phonemes)
+    read = phonemes.Reader().read(text)
+    assert read
+    letters = "".join(PIPER.get(letter, letter) for letter in read.phonemes)
     ids = [*known["^"], 0]
     for letter in letters:
         ids += [*known.get(letter, ()), 0]

@@ -133,8 +133,8 @@ class CodecRunner:
 
 def _merge(work: Sequence[Due]) -> Due:
     """Merge into one batch, the longest rows first."""
-    slots = [slot for own, _, _ in work for slot in own]
-    counts = [frames for _, _, own in work for frames in own]
+    slots = [slot for some, _, _ in work for slot in some]
+    counts = [frames for _, _, lengths in work for frames in lengths]
     codes = _concatenate([codes for _, codes, _ in work], max(counts))
     order = sorted(range(len(slots)), key=lambda at: -counts[at])
     if order == list(range(len(slots))):

@@ -301,12 +301,12 @@ class CpuDecoder:
         fronts = rows[:, (kernel.NEXT_FRONT, kernel.SUMS_FRONT)].max()
         size = MAX_FRAMES * int(sizes.max() + fronts)
         assert block.sliding_window is not None
-        own = max(int(rows[:, kernel.WIDTH].max()), block.sliding_window + 2 * block.head_dim)
+        width = max(int(rows[:, kernel.WIDTH].max()), block.sliding_window + 2 * block.head_dim)
         wide = MAX_FRAMES * int(sizes[rows[:, kernel.TO_WIDE] > 0].max())
         shared = (
             zeros(size, np.float32),
             zeros(wide, np.float32),
-            zeros((self.team.size, own), np.float32),
+            zeros((self.team.size, width), np.float32),
             new_sync(),
         )
         kinds = [
@@ -325,9 +325,9 @@ class CpuDecoder:
     def _pieces(self, codes: Tensor, state: CodecState, rows: Tensor, layers: int | None) -> Tensor:
         """Decode in steps of at most MAX_FRAMES frames; only the first `layers`, if given."""
         waves = []
-        for own, index in zip(codes.split(MAX_FRAMES), rows.split(MAX_FRAMES), strict=True):
-            frames = MAX_FRAMES // len(own)
-            pieces = [self._run(each, state, index, layers) for each in own.split(frames, 1)]
+        for piece, index in zip(codes.split(MAX_FRAMES), rows.split(MAX_FRAMES), strict=True):
+            frames = MAX_FRAMES // len(piece)
+            pieces = [self._run(each, state, index, layers) for each in piece.split(frames, 1)]
             waves.append(torch.cat(pieces, 1))
         return torch.cat(waves)
 

@@ -105,8 +105,10 @@ def weight_bits(talker: Talker, device: torch.device, weights: str) -> int | Non
 
 def layer_bits(talker: Talker) -> int | None:
     """In how many bits a talker that is loaded has its layers; None: they are full."""
-    own = [each.bits for each in talker.model.layers.modules() if isinstance(each, QuantizedLinear)]
-    return own[0] if own else None
+    bits = [
+        each.bits for each in talker.model.layers.modules() if isinstance(each, QuantizedLinear)
+    ]
+    return bits[0] if bits else None
 
 
 def _quantize(talker: Talker, bits: int) -> None:

@@ -54,8 +54,8 @@ def packed_arrays(talker: Talker, panels: bool) -> dict[str, Tensor]:
     for name, tensor, layer in _tensors(talker):
         if panels and layer is not None and layer.bits == 4:
             if name.endswith(".weight"):  # that is the panels, where prompts take these too
-                own = tensor if layer.panels is None else layer.panels
-                found[name.removesuffix(".weight") + PANELS] = own
+                array = tensor if layer.panels is None else layer.panels
+                found[name.removesuffix(".weight") + PANELS] = array
             elif not name.endswith(".scales"):
                 found[name] = tensor
         else:

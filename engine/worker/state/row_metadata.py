@@ -36,9 +36,9 @@ class RowMetadata:
 
     def open(self, row: int, positions: int, draw: ResolvedSampling) -> None:
         self._positions[row] = positions
-        own = draw.greedy, draw.top_k
+        drawn = draw.greedy, draw.top_k
         rest = draw.predictor_greedy, draw.predictor_top_k
-        self._ranked[row] = [candidates([choice]) or _ALL for choice in (own, rest)]
+        self._ranked[row] = [candidates([choice]) or _ALL for choice in (drawn, rest)]
 
     def close(self, row: int) -> None:
         self._positions[row] = 0

@@ -82,13 +82,13 @@ class Slots:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        own = (getattr(self, field.name) for field in fields(self))
-        return (*(each for each in own if isinstance(each, Tensor)), *self.cache.tensors)
+        values = (getattr(self, field.name) for field in fields(self))
+        return (*(each for each in values if isinstance(each, Tensor)), *self.cache.tensors)
 
     @property
     def bytes(self) -> int:
-        own = self.tensors[: -len(self.cache.tensors)]
-        return sum(tensor.nbytes for tensor in own) + self.cache.bytes
+        tensors = self.tensors[: -len(self.cache.tensors)]
+        return sum(tensor.nbytes for tensor in tensors) + self.cache.bytes
 
     @property
     def padding_row(self) -> int:

@@ -255,7 +255,9 @@ class GrowingTensor:
         page = self._pages.page
         for row in rows:
             beyond = self._pages.beyond(row, positions)
-            gone = self._memory.shrink([(own.start * page, len(own) * page) for own in beyond])
+            gone = self._memory.shrink(
+                [(pages.start * page, len(pages) * page) for pages in beyond]
+            )
             ranges = [range(at // page, (at + size) // page) for at, size in gone]
             self._pages.remove(row, positions, ranges)
 

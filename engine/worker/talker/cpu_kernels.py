@@ -80,7 +80,7 @@ def _use_prompt_kernel(step: FrameStep, kernels: CpuKernels, trusted: bool) -> N
     candidate = Candidate(
         "the kernel of prompts",
         lambda: _build_prompts(step, kernels),
-        lambda own: 0.0 if trusted else _prompt_difference(step, own),
+        lambda kernel: 0.0 if trusted else _prompt_difference(step, kernel),
     )
     prompts = select_backend([candidate], None, 1.0)
     if prompts is None:
@@ -116,8 +116,8 @@ def _prompt_difference(step: FrameStep, prompts: CpuPrompts) -> float:
     x = torch.randn(1, length, slots.hidden.shape[1], generator=random)
     row, at = torch.tensor([slots.padding_row]), torch.arange(length)[None]
     plain = step.run(x, row, row, at, length)[0]
-    own = prompts(x[0], [(slots.padding_row, 0, length)])
-    return float((own - plain).norm() / plain.norm()) / TALKER_TOLERANCE
+    hidden = prompts(x[0], [(slots.padding_row, 0, length)])
+    return float((hidden - plain).norm() / plain.norm()) / TALKER_TOLERANCE
 
 
 def _build(step: FrameStep, threads: int) -> CpuKernels | None:
@@ -146,8 +146,10 @@ def _difference(step: FrameStep, kernels: CpuKernels) -> float:
     x = torch.randn(1, length + 1, slots.hidden.shape[1], generator=random)
     row, at = torch.tensor([slots.padding_row]), torch.arange(length + 1)[None]
     plain = step.run(x, row, row, at, length + 1)[:, -1]
-    own = kernels.talk(x[:, -1].contiguous(), row, at[0, -1:].clone())
-    return max(predictor / TOLERANCE, float((own - plain).norm() / plain.norm()) / TALKER_TOLERANCE)
+    hidden = kernels.talk(x[:, -1].contiguous(), row, at[0, -1:].clone())
+    return max(
+        predictor / TOLERANCE, float((hidden - plain).norm() / plain.norm()) / TALKER_TOLERANCE
+    )
 
 
 @torch.inference_mode()

@@ -81,9 +81,9 @@ class Prefiller:
 
     def __call__(self, pieces: Sequence[PromptPiece]) -> None:
         if self._step.talk_prompts is not None:
-            own = [(piece.row, piece.start, len(piece)) for piece in pieces]
+            rows = [(piece.row, piece.start, len(piece)) for piece in pieces]
             x = torch.cat([piece.prompt.embed(piece.start, piece.stop) for piece in pieces])
-            hidden = self._step.talk_prompts(x, own)
+            hidden = self._step.talk_prompts(x, rows)
             self._sample_first(pieces, hidden.split([len(piece) for piece in pieces]))
             return
         if self._step.device.type == "cpu":
@@ -100,8 +100,8 @@ class Prefiller:
     def _prefill(self, pieces: Sequence[PromptPiece]) -> None:
         step = self._step
         index = to_device([piece.row for piece in pieces], step.device)
-        own = [piece.prompt.embed(piece.start, piece.stop) for piece in pieces]
-        x = torch.nn.utils.rnn.pad_sequence(own, batch_first=True)
+        rows = [piece.prompt.embed(piece.start, piece.stop) for piece in pieces]
+        x = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
         starts = to_device([piece.start for piece in pieces], step.device)
         positions = starts[:, None] + torch.arange(x.shape[1], device=step.device)
         # Padding of shorter rows writes to positions that are written again later.
@@ -113,10 +113,12 @@ class Prefiller:
 
     def _sample_first(self, pieces: Sequence[PromptPiece], hidden: Sequence[Tensor]) -> None:
         """Sample the first codes of prompts that end, from hidden states [T, width] of each."""
-        ended = [(own, piece) for own, piece in zip(hidden, pieces, strict=True) if piece.ends]
+        ended = [
+            (states, piece) for states, piece in zip(hidden, pieces, strict=True) if piece.ends
+        ]
         if ended:
             rows = [piece.row for _, piece in ended]
-            last = torch.stack([own[len(piece) - 1] for own, piece in ended])
+            last = torch.stack([states[len(piece) - 1] for states, piece in ended])
             count = self._row_metadata.bounds(rows).first
             self._step.sample_first(to_device(rows, self._step.device), last, count)
 

@@ -114,7 +114,7 @@ def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots)
     wanted.append(wanted[0])
     pairs = zip(found, wanted, strict=True)
     # the worst row of each; NaN propagates
-    worst = [((own - other).norm(dim=(1, 2)) / other.norm()).max() for own, other in pairs]
+    worst = [((one - other).norm(dim=(1, 2)) / other.norm()).max() for one, other in pairs]
     return float(torch.stack(worst).max())
 
 

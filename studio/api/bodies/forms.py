@@ -40,19 +40,19 @@ async def read_form(request: Request, names: Names, audio_limit: int) -> Form:
     """Raises ApiError for other bodies, unknown fields and large files."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise ApiError(415, "Send a form: multipart/form-data (curl -F).", "media_type")
-    own = {alias: name for name, aliases in names.items() for alias in aliases}
+    known = {alias: name for name, aliases in names.items() for alias in aliases}
     fields: dict[str, str] = {}
     audio, filename = None, ""
     async with request.form(
         max_files=1, max_fields=_MOST_FIELDS, max_part_size=_FIELD_BYTES
     ) as form:
         for key, value in form.multi_items():
-            if key not in own:
+            if key not in known:
                 raise ApiError(400, f"Unknown field '{key}'. Leave it out.", "unknown_key", key)
             if isinstance(value, UploadFile):
-                audio, filename = await _audio(value, own[key], audio_limit), value.filename or ""
+                audio, filename = await _audio(value, known[key], audio_limit), value.filename or ""
             else:
-                fields[own[key]] = value
+                fields[known[key]] = value
     return Form(fields, audio, filename)
 
 

@@ -257,7 +257,7 @@ class SpeechBody(BatchItem):
         """Its clients send `inputs`, and all else in an object beside."""
         if isinstance(values, dict) and isinstance(values.get("parameters"), dict):
             given = values["parameters"]
-            return {**given, **{key: own for key, own in values.items() if key != "parameters"}}
+            return {**given, **{key: value for key, value in values.items() if key != "parameters"}}
         return values
 
     @model_validator(mode="after")

@@ -47,8 +47,13 @@ async def voices(context: Shared) -> dict[str, Any]:
     saved = await anyio.to_thread.run_sync(context.library.list)
     listed = [(name, name, "premade") for name in context.voices.speakers()]
     listed += [(each.id, each.card.name, each.card.kind) for each in saved]
-    own = [described(*each) for each in listed]
-    return {"voices": own, "has_more": False, "total_count": len(own), "next_page_token": None}
+    described_voices = [described(*each) for each in listed]
+    return {
+        "voices": described_voices,
+        "has_more": False,
+        "total_count": len(described_voices),
+        "next_page_token": None,
+    }
 
 
 @router.post("/v1/text-to-speech/{voice}")

@@ -41,7 +41,7 @@ async def voice_settings(name: str, context: Shared) -> dict[str, Any]:
 @router.get("/v1/user/subscription")
 async def subscription(context: Shared) -> dict[str, Any]:
     saved = await anyio.to_thread.run_sync(context.library.list)
-    own = sum(not each.built_in for each in saved)
+    count = sum(not each.built_in for each in saved)
     return {
         "tier": "self-hosted",
         "status": "active",
@@ -51,7 +51,7 @@ async def subscription(context: Shared) -> dict[str, Any]:
         "max_credit_limit_extension": 0,
         "can_extend_character_limit": False,
         "allowed_to_extend_character_limit": False,
-        "voice_slots_used": own,
+        "voice_slots_used": count,
         "voice_limit": context.settings.saved_voices,
         "voice_add_edit_counter": 0,
         "can_extend_voice_limit": False,

@@ -79,7 +79,7 @@ class SpokenText:
     def __init__(
         self, socket: WebSocket, context: ApiContext, outlet: ElevenLabsOutlet, **fields: str
     ) -> None:
-        self._socket, self._context, self._outlet, self._told = socket, context, outlet, fields
+        self._socket, self._context, self._outlet, self._fields = socket, context, outlet, fields
         self._how: SpeechBody | None = None
         self._request: SpeechRequest | None = None
         self._open: Flowing | None = None  # the part that takes text
@@ -183,7 +183,7 @@ class SpokenText:
 
     async def _tell(self, audio: str, times: dict[str, Any] | None) -> None:
         both = {"normalizedAlignment": times, "alignment": times}
-        await self._outlet.json({"audio": audio, "isFinal": None, **both, **self._told})
+        await self._outlet.json({"audio": audio, "isFinal": None, **both, **self._fields})
 
 
 async def _times(flowing: Flowing, part: Part, render: KeptRender, speed: float) -> dict[str, Any]:

@@ -46,7 +46,7 @@ async def with_timestamps(
 
 
 def _whole(speech: SpeechBody, text: str, pcm: Pcm) -> dict[str, Any]:
-    return _told(render(pcm, speech.output), align(text, pcm, speech.speed).seconds())
+    return _as_line(render(pcm, speech.output), align(text, pcm, speech.speed).seconds())
 
 
 @router.post("/v1/text-to-speech/{voice}/stream/with-timestamps")
@@ -76,7 +76,7 @@ class TimedLines(Answer):
     async def _last(self, wrapping: Wrapping) -> bytes:
         spoken = (self._said, self._kept.heard(), self._speed)
         times = await anyio.to_thread.run_sync(align, *spoken)
-        return _line(_told(b"", times.seconds()))
+        return _line(_as_line(b"", times.seconds()))
 
 
 class Lines:
@@ -85,7 +85,7 @@ class Lines:
     media_type = "application/x-ndjson"
 
     def piece(self, data: bytes) -> bytes:
-        return _line(_told(data, None))
+        return _line(_as_line(data, None))
 
     def end(self, end: End, usage: dict[str, Any]) -> bytes:
         return b""
@@ -94,7 +94,7 @@ class Lines:
         return b""
 
 
-def _told(data: bytes, times: dict[str, Any] | None) -> dict[str, Any]:
+def _as_line(data: bytes, times: dict[str, Any] | None) -> dict[str, Any]:
     audio = b64encode(data).decode()
     return {"audio_base64": audio, "alignment": times, "normalized_alignment": times}
 

@@ -123,7 +123,7 @@ class Conversation:
 
     def _make_room(self, letters: int) -> None:
         """Make room for one more message of this length; the oldest go."""
-        taken = sum(len(own.text) for own in self._messages)
+        taken = sum(len(message.text) for message in self._messages)
         while self._messages and (len(self._messages) >= MOST or taken + letters > LONGEST):
             oldest = self._messages.pop(0)
             self._lost |= oldest.pending

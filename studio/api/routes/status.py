@@ -25,7 +25,7 @@ async def models(context: Shared, request: Request) -> dict[str, Any] | list[dic
     every = dict(context.engine.capabilities())
     if _is_elevenlabs(request.headers):
         return _elevenlabs_models(every, context.engine.settings.max_text)
-    here = [_model(name, own) for name, own in every.items()]
+    here = [_model(name, able) for name, able in every.items()]
     return {"object": "list", "data": [*here, *map(_alias, OPENAI_MODELS)]}
 
 
@@ -40,10 +40,10 @@ async def audio_models(context: Shared) -> dict[str, Any]:
 async def model(name: str, context: Shared) -> dict[str, Any]:
     if name in OPENAI_MODELS:
         return _alias(name)
-    own = context.voices.model(name)
-    if own is None:
+    found = context.voices.model(name)
+    if found is None:
         raise ApiError(404, f"No model is called '{name}'.", "model_not_found", "model")
-    return _model(own, context.engine.capabilities()[own])
+    return _model(found, context.engine.capabilities()[found])
 
 
 @router.get("/health")
@@ -84,18 +84,18 @@ def _alias(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", **_OWNER}
 
 
-def _model(name: str, own: Capabilities) -> dict[str, Any]:
+def _model(name: str, capabilities: Capabilities) -> dict[str, Any]:
     able = ("preset", "clone", "design", "instruct")
     return {
         "id": name,
         "object": "model",
         **_OWNER,
-        "size": own.size,
-        "capabilities": [ability for ability in able if getattr(own, ability)],
-        "speakers": list(own.speakers),
-        "languages": list(own.languages),
-        "embedding_dim": own.width,
-        "max_letters": own.max_letters,
+        "size": capabilities.size,
+        "capabilities": [ability for ability in able if getattr(capabilities, ability)],
+        "speakers": list(capabilities.speakers),
+        "languages": list(capabilities.languages),
+        "embedding_dim": capabilities.width,
+        "max_letters": capabilities.max_letters,
     }
 
 
@@ -112,7 +112,7 @@ def _elevenlabs_models(every: dict[str, Capabilities], max_text: int) -> list[di
             "can_be_finetuned": False,
             "can_do_text_to_speech": True,
             "can_do_voice_conversion": False,
-            "can_use_style": own.instruct,
+            "can_use_style": able.instruct,
             "can_use_speaker_boost": False,
             "serves_pro_voices": False,
             "requires_alpha_access": False,
@@ -120,8 +120,8 @@ def _elevenlabs_models(every: dict[str, Capabilities], max_text: int) -> list[di
             "maximum_text_length_per_request": max_text,
             "languages": [
                 {"language_id": LANGUAGE_CODES.get(each, each), "name": each.capitalize()}
-                for each in own.languages
+                for each in able.languages
             ],
         }
-        for name, own in every.items()
+        for name, able in every.items()
     ]

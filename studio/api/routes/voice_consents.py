@@ -36,7 +36,7 @@ async def create(request: Request, context: Shared) -> dict[str, Any]:
     work = context.voices.waveform(form.audio, "recording")
     waveform = await cancel_on_disconnect(request, work)
     add = _recordings(context).add
-    return _told(await anyio.to_thread.run_sync(add, name, language, waveform))
+    return _as_json(await anyio.to_thread.run_sync(add, name, language, waveform))
 
 
 @router.get("/v1/audio/voice_consents")
@@ -52,19 +52,19 @@ async def listing(
     page = every[start : start + limit]
     ends = {"first_id": page[0].id, "last_id": page[-1].id} if page else {}
     more = start + limit < len(every)
-    return {"object": "list", "data": [*map(_told, page)], **ends, "has_more": more}
+    return {"object": "list", "data": [*map(_as_json, page)], **ends, "has_more": more}
 
 
 @router.get("/v1/audio/voice_consents/{consent_id}")
 async def retrieve(consent_id: str, context: Shared) -> dict[str, Any]:
-    return _told(await _found(consent_id, context))
+    return _as_json(await _found(consent_id, context))
 
 
 @router.post("/v1/audio/voice_consents/{consent_id}")
 async def update(consent_id: str, body: ConsentName, context: Shared) -> dict[str, Any]:
     await _found(consent_id, context)
     rename = _recordings(context).rename
-    return _told(await anyio.to_thread.run_sync(rename, consent_id, body.name))
+    return _as_json(await anyio.to_thread.run_sync(rename, consent_id, body.name))
 
 
 @router.delete("/v1/audio/voice_consents/{consent_id}")
@@ -86,5 +86,5 @@ async def _found(consent_id: str, context: ApiContext) -> ConsentRecording:
         raise ApiError(404, str(error), "consent_not_found", "consent_id") from error
 
 
-def _told(consent_recording: ConsentRecording) -> dict[str, Any]:
+def _as_json(consent_recording: ConsentRecording) -> dict[str, Any]:
     return {"object": KIND, **asdict(consent_recording)}

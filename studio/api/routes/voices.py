@@ -214,7 +214,7 @@ async def preview(name: str, context: Shared, request: Request) -> Any:
     """A fixed sentence in this voice as WAV, always the same."""
     voice = await anyio.to_thread.run_sync(context.voices.named, name)
     seed = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], "big")
-    models = tuple(own.digest for own in context.engine.capabilities().values())
+    models = tuple(model.digest for model in context.engine.capabilities().values())
     made_by = (models, repr(context.engine.settings), seed, PREVIEW)
     tag = etag_of(*_identity((voice, made_by)))
     if is_known(request, tag):
@@ -242,7 +242,7 @@ def _identity(value: Any) -> Iterator[bytes]:
             yield from _identity(each)
     elif is_dataclass(value):
         yield type(value).__name__.encode()
-        yield from _identity(tuple(getattr(value, own.name) for own in fields(value)))
+        yield from _identity(tuple(getattr(value, part.name) for part in fields(value)))
     else:
         yield repr(value).encode()
 
@@ -275,7 +275,7 @@ def _vector(text: str, context: ApiContext) -> np.ndarray[Any, np.dtype[np.float
     except (ApiError, ValidationError):
         message = "embedding is a JSON list of finite numbers."
         raise ApiError(400, message, "invalid_value", "embedding") from None
-    widths = {own.width for own in context.engine.capabilities().values()}
+    widths = {model.width for model in context.engine.capabilities().values()}
     if len(numbers) not in widths:
         there = " or ".join(map(str, sorted(widths)))
         raise InvalidVoice(f"This vector has {len(numbers)} numbers; the models here take {there}.")

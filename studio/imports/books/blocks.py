@@ -105,9 +105,9 @@ def without_titled_parts(blocks: Sequence[Block]) -> list[Block]:
     kind, level, item = "", 0, max((block.item for block in blocks), default=0)
     for block in blocks:
         if block.heading or block.entry:
-            own = 1 if block.entry else block.level
-            if not kind or own <= level:
-                before, kind, level = kind, kind_of_title(block.text), own
+            depth = 1 if block.entry else block.level
+            if not kind or depth <= level:
+                before, kind, level = kind, kind_of_title(block.text), depth
                 item += bool(kind and kind != before)
         left = kind and not block.kind
         if not (left and block.entry):
@@ -174,12 +174,12 @@ def _by_entries(blocks: Sequence[Block]) -> Iterator[Block]:
 
 def _spoken_title(entry: str, headings: Sequence[str]) -> tuple[str, list[str]]:
     """The title where the headings below it say the same, the longer form of it; other headings."""
-    own = letters_of(entry)
-    rest = [each for each in headings if letters_of(each) not in own]
+    letters = letters_of(entry)
+    rest = [each for each in headings if letters_of(each) not in letters]
     if len(rest) < len(headings):
         return entry, rest
     joined = letters_of("".join(headings))
-    if own and own in joined and len(joined) <= LONGEST_TITLE:
+    if letters and letters in joined and len(joined) <= LONGEST_TITLE:
         return _joined(headings), []
     return "", rest
 

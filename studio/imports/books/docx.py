@@ -44,9 +44,9 @@ def read_docx(file: IO[bytes]) -> tuple[Blocks, Book]:
         document = _Document(styles, notes)
         parse(archive.blocks(main), document)
     document.blocks[:] = without_titled_parts(document.blocks)
-    own = properties.texts
-    title, author = own.get("title", ""), own.get("creator", "")
-    language = own.get("language", "") or styles.language
+    found = properties.texts
+    title, author = found.get("title", ""), found.get("creator", "")
+    language = found.get("language", "") or styles.language
     return document.blocks, Book(title=title, author=author, language=language[:40])
 
 
@@ -59,9 +59,9 @@ class _Relations:
 
     def start(self, tag: Tag) -> None:
         if tag.name == "Relationship" and len(self.paths) < MOST_ENTRIES:
-            own = tag.values()
-            path = posixpath.join("/", self._folder, own.get("Target", ""))
-            kind = own.get("Type", "").rpartition("/")[2]
+            attributes = tag.values()
+            path = posixpath.join("/", self._folder, attributes.get("Target", ""))
+            kind = attributes.get("Type", "").rpartition("/")[2]
             self.paths.setdefault(kind, posixpath.normpath(path).lstrip("/"))
 
     def end(self, name: str) -> None: ...
@@ -138,9 +138,9 @@ class _Notes:
 
     def start(self, tag: Tag) -> None:
         if tag.name in ("footnote", "endnote"):
-            own = tag.values()
-            divides = own.get("type", "normal") != "normal"  # a line between text and notes
-            self._id = "" if divides else own.get("id", "")
+            attributes = tag.values()
+            divides = attributes.get("type", "normal") != "normal"  # a line between text and notes
+            self._id = "" if divides else attributes.get("id", "")
         self._texts += tag.name == "t"
 
     def end(self, name: str) -> None:

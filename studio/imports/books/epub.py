@@ -77,17 +77,17 @@ def _blocks(archive: Archive, package: _Package) -> Blocks:
 
 def _leave_out(blocks: Blocks, first: int, entries: Mapping[str, list[str]], kind: str) -> None:
     """The page that begins at `first`, if a landmark, its title or its heading calls it so."""
-    own = blocks[first:]
-    text = [block for block in own if not block.entry]
+    section = blocks[first:]
+    text = [block for block in section if not block.entry]
     headings = [block.text for block in text[:1] if block.heading and not block.kind]
     titles = [*entries.get("", ()), *headings]
     kind = kind or next(filter(None, map(kind_of_title, titles)), "")
     size = sum(len(block.text) for block in text)
     if not kind or not text or (kind == "copyright" and size > LONGEST_COPYRIGHT):
         return
-    if sum(block.entry for block in own) > 1:  # the page has more than this
+    if sum(block.entry for block in section) > 1:  # the page has more than this
         return
-    item = max(block.item for block in own) + 1
+    item = max(block.item for block in section) + 1
     blocks[first:] = [
         block if block.kind else Block(block.text, block.level, kind=kind, item=item)
         for block in text
@@ -119,13 +119,15 @@ class _Package:
         if name == "item":
             self._item(tag.values())
         elif name == "itemref":
-            own = tag.values()
-            path = self._paths.get(own.get("idref", ""), "")
-            if path and own.get("linear") != "no" and path not in self.spine[-1:]:
+            attributes = tag.values()
+            path = self._paths.get(attributes.get("idref", ""), "")
+            if path and attributes.get("linear") != "no" and path not in self.spine[-1:]:
                 self.spine.append(path)
         elif name == "reference":
-            own = tag.values()
-            self.guide.append((_joined(self._folder, own.get("href", "")), own.get("type", "")))
+            attributes = tag.values()
+            self.guide.append(
+                (_joined(self._folder, attributes.get("href", "")), attributes.get("type", ""))
+            )
         elif name in ("title", "creator", "language", "meta"):
             self._open, self._text, self._own = name, "", tag.values()
             if self._own.get("name") == "cover":
@@ -137,16 +139,16 @@ class _Package:
     def end(self, name: str) -> None:
         if name != self._open:
             return
-        text, own = " ".join(self._text.split())[:LONGEST], self._own
+        text, attributes = " ".join(self._text.split())[:LONGEST], self._own
         if name == "title":
             self._titles.append(text)
         elif name == "language":
             self._languages = [*self._languages, text][:1]
         elif name == "creator":
             name = _ADDRESS.sub("", text)
-            self._creators.append((own.get("id", ""), own.get("role", ""), name))
-        elif own.get("property") == "role" and len(self._roles) < MOST_ENTRIES:
-            self._roles[own.get("refines", "").removeprefix("#")] = text
+            self._creators.append((attributes.get("id", ""), attributes.get("role", ""), name))
+        elif attributes.get("property") == "role" and len(self._roles) < MOST_ENTRIES:
+            self._roles[attributes.get("refines", "").removeprefix("#")] = text
         self._open = ""
 
     def text(self, data: str) -> None:
@@ -163,17 +165,20 @@ class _Package:
             language=(self._languages or [""])[0][:40],
         )
 
-    def _item(self, own: dict[str, str]) -> None:
-        path = _joined(self._folder, own.get("href", ""))
-        kind, properties = own.get("media-type", ""), own.get("properties", "").split()
+    def _item(self, attributes: dict[str, str]) -> None:
+        path = _joined(self._folder, attributes.get("href", ""))
+        kind, properties = (
+            attributes.get("media-type", ""),
+            attributes.get("properties", "").split(),
+        )
         if kind == _NCX or "nav" in properties:
             self.contents.append((path, kind))
         if kind in (_PAGE, "text/html"):
-            self._paths[own.get("id", "")] = path
+            self._paths[attributes.get("id", "")] = path
             if "nav" in properties:
                 self.navigation.add(path)
         elif kind in _PICTURES:
-            self.pictures.append((own.get("id", ""), path, " ".join(properties)))
+            self.pictures.append((attributes.get("id", ""), path, " ".join(properties)))
 
 
 class _Attributes:
@@ -184,8 +189,8 @@ class _Attributes:
         self._element, self._attribute = element, attribute
 
     def start(self, tag: Tag) -> None:
-        if tag.name == self._element and self._attribute in (own := tag.values()):
-            self.values.append(own[self._attribute])
+        if tag.name == self._element and self._attribute in (attributes := tag.values()):
+            self.values.append(attributes[self._attribute])
             if len(self.values) > MOST_ENTRIES:
                 raise InvalidText(DAMAGED)
 
@@ -260,8 +265,8 @@ def _contents(archive: Archive, package: _Package) -> _Contents:
         for href, title in links.found:
             text = " ".join(title.split())
             if text:
-                own = contents.entries[_joined(folder, href)]
-                own[unquote(href.partition("#")[2])].append(text)
+                entries = contents.entries[_joined(folder, href)]
+                entries[unquote(href.partition("#")[2])].append(text)
     return contents
 
 
@@ -311,13 +316,13 @@ class _PageLinks(_Titles):
             types = tag.values().get("epub:type", "toc").split()
             self._skipped = "toc" not in types
         elif tag.name == "a":
-            own = tag.values()
-            landmark = next((each for each in own.get("epub:type", "").split()
+            attributes = tag.values()
+            landmark = next((each for each in attributes.get("epub:type", "").split()
                              if each in _LANDMARKS and each != "toc"), "")  # fmt: skip
             if landmark and len(self.landmarks) < MOST_ENTRIES:
-                self.landmarks.append((own.get("href", ""), landmark))
+                self.landmarks.append((attributes.get("href", ""), landmark))
             if not self._skipped:
-                self._href, self._reading, self._title = own.get("href", ""), True, ""
+                self._href, self._reading, self._title = attributes.get("href", ""), True, ""
 
     def end(self, name: str) -> None:
         if name == "nav":

@@ -94,20 +94,20 @@ class Page:
         if self._skipped:
             self._depth += name == self._skipped and not tag.empty
             return
-        own = tag.values() if tag.attributes else {}
-        if name in _SKIPPED or _is_note_link(name, own):
-            self._name_note(own.get("href", "").partition("#")[2])
+        attributes = tag.values() if tag.attributes else {}
+        if name in _SKIPPED or _is_note_link(name, attributes):
+            self._name_note(attributes.get("href", "").partition("#")[2])
             self._skipped, self._depth = ("", 0) if tag.empty else (name, 1)
             return
-        self._place(name, own)
+        self._place(name, attributes)
         self._number_depth += name == self._numbered and not tag.empty
         self._inner += name == self._part and not tag.empty
         empty = tag.empty or name in _VOID
         if name in _BLOCKS:
             self.flush()
             self._level = 0 if tag.empty else _HEADINGS.get(name, 0)
-            self._table(name, own)
-        if (kind := _kind_of(own, name)) and not empty:
+            self._table(name, attributes)
+        if (kind := _kind_of(attributes, name)) and not empty:
             self._open(kind, name)
         if name == "br":
             self._write(_BREAK)
@@ -116,8 +116,8 @@ class Page:
         elif name == "a":
             self._end_link()
             self._link = None if tag.empty else []
-            self._target = own.get("href", "").partition("#")[2]
-        self._is_note |= bool(self._noted) and own.get("id", "") in self._noted
+            self._target = attributes.get("href", "").partition("#")[2]
+        self._is_note |= bool(self._noted) and attributes.get("id", "") in self._noted
 
     def end(self, name: str) -> None:
         if self._skipped:
@@ -171,16 +171,22 @@ class Page:
         self.flush()
         while self._rows:
             self._rows.close()
-        own = self._blocks[self._first :]
+        section = self._blocks[self._first :]
         lost = next(iter(self._entries.values()), [])  # an entry that leads to no place on the page
-        if lost and not any(block.entry for block in own[:1]):
-            own.insert(0, Block(lost[0], entry=True))
-        whole = sum(len(block.text) for block in own if not block.entry)
+        if lost and not any(block.entry for block in section[:1]):
+            section.insert(0, Block(lost[0], entry=True))
+        whole = sum(len(block.text) for block in section if not block.entry)
         if self._links >= _MOST_LINKS and self._linked > LINKED * whole:
-            own = [block if block.kind else replace(block, kind="contents") for block in own]
-        if any(block.kind for block in own) and all(block.entry or block.kind for block in own):
-            own = [block for block in own if block.kind and not block.entry]  # no chapter is there
-        self._blocks[self._first :] = own
+            section = [
+                block if block.kind else replace(block, kind="contents") for block in section
+            ]
+        if any(block.kind for block in section) and all(
+            block.entry or block.kind for block in section
+        ):
+            section = [
+                block for block in section if block.kind and not block.entry
+            ]  # no chapter is there
+        self._blocks[self._first :] = section
 
     def _name_note(self, target: str) -> None:
         if target and len(self._noted) < MOST_NOTES:
@@ -200,9 +206,9 @@ class Page:
     def _mark(self, title: str) -> None:
         self._rows.add(Block(title, entry=True))
 
-    def _place(self, name: str, own: Mapping[str, str]) -> None:
+    def _place(self, name: str, attributes: Mapping[str, str]) -> None:
         """Mark the entries of the contents that lead here."""
-        place = own.get("id") or (own.get("name", "") if name == "a" else "")
+        place = attributes.get("id") or (attributes.get("name", "") if name == "a" else "")
         titles = self._entries.pop(place, ()) if place and self._entries else ()
         if titles and not self._level:  # a heading begins before what is in it
             self.flush()
@@ -248,28 +254,29 @@ class Page:
         self._linked += len(label)
         self._write(text)
 
-    def _table(self, name: str, own: Mapping[str, str]) -> None:
+    def _table(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "tr":
             self._rows.open()
         elif name in ("td", "th"):
-            self._rows.cell("z3998:persona" in own.get("epub:type", "").split())
+            self._rows.cell("z3998:persona" in attributes.get("epub:type", "").split())
 
 
-def _kind_of(own: Mapping[str, str], name: str) -> str:
+def _kind_of(attributes: Mapping[str, str], name: str) -> str:
     """The kind of part that an element's attributes tell."""
-    types = f"{own.get('epub:type', '')} {own.get('role', '')}".split()
+    types = f"{attributes.get('epub:type', '')} {attributes.get('role', '')}".split()
     kind = next((_TOKENS[each] for each in types if each in _TOKENS), "")
     if not kind and name == "nav":
         return "contents"
-    if kind or not ("class" in own or "id" in own):
+    if kind or not ("class" in attributes or "id" in attributes):
         return kind
-    words = f"{own.get('class', '')} {own.get('id', '')}".lower().split()
+    words = f"{attributes.get('class', '')} {attributes.get('id', '')}".lower().split()
     kind = next((_CLASSES[each] for each in words if each in _CLASSES), "")
     return kind if name in _BLOCKS or (kind == "pages" and name != "a") else ""
 
 
-def _is_note_link(name: str, own: Mapping[str, str]) -> bool:
+def _is_note_link(name: str, attributes: Mapping[str, str]) -> bool:
     if name != "a":
         return False
-    types = f"{own.get('epub:type', '')} {own.get('role', '')} {own.get('class', '')}".split()
+    named = (attributes.get(key, "") for key in ("epub:type", "role", "class"))
+    types = " ".join(named).split()
     return not {"noteref", "doc-noteref", "footnote-reference", "doc-backlink"}.isdisjoint(types)

@@ -87,9 +87,9 @@ def _book(reader: Any) -> Book:
     """What the document information says; a name of a file is no title."""
     found = {"title": "", "author": "", "language": ""}
     with suppress(Exception):
-        own = reader.metadata or {}
-        found["title"] = plain(str(own.get("/Title") or ""))
-        found["author"] = plain(str(own.get("/Author") or ""))
+        metadata = reader.metadata or {}
+        found["title"] = plain(str(metadata.get("/Title") or ""))
+        found["author"] = plain(str(metadata.get("/Author") or ""))
     with suppress(Exception):
         found["language"] = plain(str(reader.trailer["/Root"].get("/Lang") or ""))[:40]
     if _FILE_NAME.fullmatch(found["title"]):
@@ -138,18 +138,22 @@ def _titles(reader: Any) -> dict[int, list[str]]:
 def _blocks(pages: list[Page]) -> Blocks:
     lines = [_lines(text) for _, text in pages]
     heads = _heads(lines)
-    kept = [[line for line in own if line not in heads] for own in lines]
-    lengths = sorted(len(line) for own in kept for line in own)
+    kept = [[line for line in page if line not in heads] for page in lines]
+    lengths = sorted(len(line) for page in kept for line in page)
     usual = lengths[len(lengths) * 3 // 4] if lengths else 0  # of a full line
     paragraph = _Paragraph()
-    for (titles, text), own in zip(pages, kept, strict=True):
-        begins, matched = _placed(titles, own)
-        told = {start + each for start, said in matched.items() for each in range(len(said))}
-        listed = _is_contents(own)
-        for place, line in enumerate(own):
+    for (titles, text), page_lines in zip(pages, kept, strict=True):
+        begins, matched = _placed(titles, page_lines)
+        in_titles = {
+            start + each
+            for start, title_lines in matched.items()
+            for each in range(len(title_lines))
+        }
+        listed = _is_contents(page_lines)
+        for place, line in enumerate(page_lines):
             for title in begins.get(place, ()):
                 paragraph.title(title, matched.get(place, ()))
-            if place in told:
+            if place in in_titles:
                 continue
             if _LEADER.search(line) or (listed and _is_listed(line)):
                 paragraph.leave_out(line, "contents")
@@ -160,7 +164,7 @@ def _blocks(pages: list[Page]) -> Blocks:
             paragraph.add(line)
             if _SENTENCE_END.search(line) and len(line) < _SHORT * usual:
                 paragraph.end()
-        for title in begins.get(len(own), ()):
+        for title in begins.get(len(page_lines), ()):
             paragraph.title(title, ())
         for number in _page_numbers(text):
             paragraph.number(number)
@@ -208,10 +212,10 @@ def _found(lines: list[str], at: int, title: str) -> tuple[int, int] | None:
 
 def _says(lines: list[str], title: str) -> bool:
     """Whether the lines are the title, maybe behind its number."""
-    shown, own = letters_of("".join(lines)), letters_of(title)
-    if not own or not shown.endswith(own):
+    shown, wanted = letters_of("".join(lines)), letters_of(title)
+    if not wanted or not shown.endswith(wanted):
         return False
-    return shown == own or bool(_NUMBERING.fullmatch(shown.removesuffix(own)))
+    return shown == wanted or bool(_NUMBERING.fullmatch(shown.removesuffix(wanted)))
 
 
 class _Paragraph:
@@ -264,11 +268,11 @@ def _lines(text: str) -> list[str]:
 
 def _heads(pages: list[list[str]]) -> frozenset[str]:
     """First or last lines that stand on several pages."""
-    ends = Counter(line for own in pages if own for line in {own[0], own[-1]})
+    ends = Counter(line for page in pages if page for line in {page[0], page[-1]})
     return frozenset(line for line, count in ends.items() if count >= _REPEATED)
 
 
 def _page_numbers(text: str) -> list[str]:
     """Page numbers at the beginning and the end of a page."""
-    lines = [own for own in (" ".join(line.split()) for line in text.splitlines()) if own]
+    lines = [joined for joined in (" ".join(line.split()) for line in text.splitlines()) if joined]
     return [line for line in dict.fromkeys((*lines[:1], *lines[-1:])) if _NUMBER.fullmatch(line)]

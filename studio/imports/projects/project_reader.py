@@ -111,7 +111,7 @@ def _texts(project: Project) -> Iterator[str]:
         yield from part.text.replace("\t", " ").split("\n")
     yield from (project.book.title, project.book.author, project.book.language)
     yield from (cue.name for cue in project.cues)
-    yield from (take.text for own in project.takes.values() for take in own)
+    yield from (take.text for takes in project.takes.values() for take in takes)
     cast, delivery = project.casting, project.delivery
     yield from (*cast.voices, *cast.voices.values(), cast.default, delivery.language)
     for entry in delivery.spellings:
@@ -137,7 +137,7 @@ def _flac(data: bytes) -> bytes:
         info = soundfile.info(io.BytesIO(data))
     except (soundfile.SoundFileError, RuntimeError, TypeError) as error:
         raise InvalidText(DAMAGED) from error
-    own = (info.format, info.samplerate, info.channels)
-    if own != ("FLAC", SAMPLE_RATE, 1) or not 0 < info.frames <= LONGEST_SOUND:
+    kind = (info.format, info.samplerate, info.channels)
+    if kind != ("FLAC", SAMPLE_RATE, 1) or not 0 < info.frames <= LONGEST_SOUND:
         raise InvalidText(DAMAGED)
     return data

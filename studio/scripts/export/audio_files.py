@@ -96,16 +96,19 @@ class AudioWriter(Protocol):
 def open_audio(path: Path, form: AudioFormat, tags: Tags) -> Iterator[AudioWriter]:
     """Write 24 kHz samples; the file is there when the block ends without an exception."""
     if form.kind not in _CODECS:
-        with open_sound(check_target(path), form.rate) as file, _resampled(file, form.rate) as own:
-            yield own
+        with (
+            open_sound(check_target(path), form.rate) as file,
+            _resampled(file, form.rate) as resampled,
+        ):
+            yield resampled
         return
     with (
         atomic_replace(path) as part,
         explain_write_errors(path),
         _open_encoder(part, form, tags) as encoder,
-        _resampled(encoder, form.rate) as own,
+        _resampled(encoder, form.rate) as resampled,
     ):
-        yield own
+        yield resampled
 
 
 @contextmanager
@@ -201,17 +204,17 @@ def _add_cover(container: Any, jpeg: bytes) -> None:
 
 
 def _metadata(kind: str, tags: Tags) -> dict[str, str]:
-    own = {"title": tags.title, "artist": tags.artist, "track": tags.track}
+    fields = {"title": tags.title, "artist": tags.artist, "track": tags.track}
     if kind == "mp3":
-        own["language"] = tags.language
+        fields["language"] = tags.language
     if kind == "m4b":
-        own |= {
+        fields |= {
             "album_artist": tags.artist,
             "album": tags.title,
             "genre": "Audiobook",
             "media_type": "2",
         }  # 2: an audiobook
-    return {name: value for name, value in own.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _chapter(place: int, chapter_mark: ChapterMark) -> Any:

@@ -87,49 +87,49 @@ class ExportJobs:
             if sum(each.state.running for each in self._exports.values()) >= MOST:
                 raise RequestError(CROWDED)
             self._exports.pop(number, None)
-            own = _Export(state, before=before.state.files if before else ())
-            self._exports[number] = own  # as the latest
+            job = _Export(state, before=before.state.files if before else ())
+            self._exports[number] = job  # as the latest
             self._forget_oldest()
         # A daemon: a server that ends does not wait for it, and files are written atomically.
         threading.Thread(
-            target=self._run, args=(own, opened, options, folder), name="export", daemon=True
+            target=self._run, args=(job, opened, options, folder), name="export", daemon=True
         ).start()
 
     def state(self, number: str) -> ExportState | None:
         """The script's running or last export; None if there was none."""
-        own = self._exports.get(number)
-        return own.state if own else None
+        job = self._exports.get(number)
+        return job.state if job else None
 
     def is_stale(self, number: str, state: ExportState) -> bool:
         """Whether the script was changed after it was exported."""
         return self._store.look(number).project.changed != state.changed
 
     def cancel(self, number: str) -> None:
-        if own := self._exports.get(number):
-            own.cancelled.set()
+        if job := self._exports.get(number):
+            job.cancelled.set()
 
-    def _run(self, own: _Export, opened: OpenScript, options: ExportOptions, folder: Path) -> None:
+    def _run(self, job: _Export, opened: OpenScript, options: ExportOptions, folder: Path) -> None:
         def on_step(step: Step, share: float) -> None:
-            _check(own)
-            own.state = replace(own.state, phase="running", step=step, share=share)
+            _check(job)
+            job.state = replace(job.state, phase="running", step=step, share=share)
 
         try:
             while not self._places.acquire(timeout=0.2):
-                _check(own)
+                _check(job)
             try:
                 files = export(opened, options, folder, on_step)
             finally:
                 self._places.release()
         except _Cancelled:
-            own.state = replace(own.state, phase="cancelled", files=own.before)
+            job.state = replace(job.state, phase="cancelled", files=job.before)
         except (TimbreError, OSError) as error:
-            self._fail(own, getattr(error, "message", str(error)))
+            self._fail(job, getattr(error, "message", str(error)))
         except Exception:
             log.exception("an export has failed")
-            self._fail(own, UNEXPECTED)
+            self._fail(job, UNEXPECTED)
         else:
-            _delete(own.before)
-            own.state = replace(own.state, phase="done", share=1.0, files=tuple(files))
+            _delete(job.before)
+            job.state = replace(job.state, phase="done", share=1.0, files=tuple(files))
 
     def _fail(self, export: _Export, error: str) -> None:
         export.state = replace(export.state, phase="failed", error=error, files=export.before)

@@ -96,25 +96,28 @@ def loudness_gains(
     spans: dict[str, list[Span]] = defaultdict(list)
     for span in timeline.heard:
         spans[span.line.speaker].append(span)
-    alone = {who: _sample_of(Timeline(tuple(own), ()), _OF_SPEAKER) for who, own in spans.items()}
+    alone = {
+        who: _sample_of(Timeline(tuple(speaker_spans), ()), _OF_SPEAKER)
+        for who, speaker_spans in spans.items()
+    }
     whole = _sample_of(timeline, _OF_WHOLE)
-    size = sum(own.samples for own in alone.values()) + whole.samples
+    size = sum(sample.samples for sample in alone.values()) + whole.samples
     done = 0  # samples of what is measured
 
     def measured(timeline: Timeline, gains: Gains, music: Music | None = None) -> Gains:
         nonlocal done
-        before, own = done / size, timeline.samples / size
+        before, part = done / size, timeline.samples / size
 
         def on_share(share: float) -> None:
-            on_progress(before + own * share)
+            on_progress(before + part * share)
 
         found = _corrected(timeline, sounds, wanted, gains, music, on_share)
         done += timeline.samples
         return found
 
     speakers: dict[str, float] = {}
-    for who, own in alone.items():
-        speakers |= measured(own, Gains({who: 0.0})).speakers
+    for who, sample in alone.items():
+        speakers |= measured(sample, Gains({who: 0.0})).speakers
     return measured(whole, Gains(speakers, wanted - REFERENCE), music)
 
 

@@ -135,7 +135,7 @@ def _language(project: Project) -> str:
     """The language in three letters, as audio files have it; empty where it is unknown."""
     tag = project.book.language.lower()[:2]
     name = project.delivery.language
-    named = next((own for own, each in LANGUAGES.items() if each == name), tag)
+    named = next((code for code, each in LANGUAGES.items() if each == name), tag)
     return _THREE_LETTERS.get(named, "")
 
 

@@ -108,16 +108,16 @@ class _Track:
         fade_in, fade_out = (
             round(each * SAMPLE_RATE) for each in (self.cue.fade_in, self.cue.fade_out)
         )
-        own = self.reel.read(position - self.begin, count) * self.gain
+        sound = self.reel.read(position - self.begin, count) * self.gain
         if position - self.begin < fade_in:
-            own = own * eased((at - self.begin) / fade_in)
+            sound = sound * eased((at - self.begin) / fade_in)
         if self.end is not None:
             share = (self.end - at) / fade_out + 1 if fade_out else np.zeros(count)
-            own = own * eased(share)
+            sound = sound * eased(share)
         if self.cue.ducking:
             smooth = np.square(depths) * (3 - 2 * depths)
-            own = own * 10 ** (-self.cue.ducking / 20 * smooth)
-        return own
+            sound = sound * 10 ** (-self.cue.ducking / 20 * smooth)
+        return sound
 
 
 class Bed:

@@ -56,8 +56,8 @@ def lines_under(cue: Cue, script: Script) -> range:
         last = places.get(cue.last) if cue.last is not None else None
         return range(0) if last is None else range(min(first, last), max(first, last) + 1)
     chapter = script.lines[first].chapter
-    own = [place for place, line in enumerate(script.lines) if line.chapter == chapter]
-    return range(own[0], own[-1] + 1)
+    in_chapter = [place for place, line in enumerate(script.lines) if line.chapter == chapter]
+    return range(in_chapter[0], in_chapter[-1] + 1)
 
 
 def chapters_of(script: Script) -> list[int]:
@@ -86,14 +86,14 @@ def _followed(cue: Cue, before: Script, left: set[int]) -> Cue:
     if cue.over == "script" or not places:
         return cue
     lines = before.lines
-    own = [line.id for line in lines[places.start : places.stop] if line.id in left]
-    if not own:
+    ids = [line.id for line in lines[places.start : places.stop] if line.id in left]
+    if not ids:
         beside = [*lines[places.stop :], *reversed(lines[: places.start])]
-        own = [line.id for line in beside if line.id in left][:1]
-    if not own:
+        ids = [line.id for line in beside if line.id in left][:1]
+    if not ids:
         return cue
     if cue.over == "chapter":
-        return cue if cue.first in left else cue.having(first=own[0])
-    first = cue.first if cue.first in left else own[0]
-    last = cue.last if cue.last in left else own[-1]
+        return cue if cue.first in left else cue.having(first=ids[0])
+    first = cue.first if cue.first in left else ids[0]
+    last = cue.last if cue.last in left else ids[-1]
     return cue.having(first=first, last=last)

@@ -56,7 +56,7 @@ class Ducker:
                 self._depth = min(1.0, max(0.0, self._depth + slope * HOP))
                 self._held = HOLD if energy > _LOUD else max(0, self._held - 1)
         depths = np.clip(begun[:, None] + slopes[:, None] * np.arange(HOP), 0.0, 1.0).reshape(-1)
-        own: Depths = depths[self._into : self._into + size]
+        some: Depths = depths[self._into : self._into + size]
         self._into = (self._into + size) % HOP
         self._squares = int(squares[whole]) if self._into else 0
-        return own
+        return some

@@ -55,11 +55,11 @@ class Reel:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _ending(self, start: int, count: int) -> Samples:
-        own = self._from_file(start, min(count, max(0, self._samples - start)))
+        read = self._from_file(start, min(count, max(0, self._samples - start)))
         if self._fade_out:
-            rest = self._samples - np.arange(start, start + len(own))
-            own = own * eased(rest / self._fade_out)
-        return np.concatenate((own, np.zeros(count - len(own))))
+            rest = self._samples - np.arange(start, start + len(read))
+            read = read * eased(rest / self._fade_out)
+        return np.concatenate((read, np.zeros(count - len(read))))
 
     def _from_file(self, start: int, count: int) -> Samples:
         if count <= 0:
@@ -71,8 +71,12 @@ class Reel:
         except (OSError, RuntimeError) as error:
             raise InvalidAudio(_GONE) from error
         self._at = start + len(pcm)
-        own: Samples = pcm / 32768.0
-        return own if len(own) == count else np.concatenate((own, np.zeros(count - len(own))))
+        samples: Samples = pcm / 32768.0
+        return (
+            samples
+            if len(samples) == count
+            else np.concatenate((samples, np.zeros(count - len(samples))))
+        )
 
 
 def eased(share: Samples) -> Samples:

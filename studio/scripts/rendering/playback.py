@@ -167,7 +167,7 @@ class ScriptPlayback:
             render = await self._render_of(opened, first, aloud, wanted)
             bed = await asyncio.to_thread(opened.bed, first)
             stream = ScriptStream(render.batch, first, owner=False, skip=skip, music=bed)
-            listener = Listener(stream, render, await asyncio.to_thread(self._said, opened))
+            listener = Listener(stream, render, await asyncio.to_thread(self._spoken, opened))
         async with self._joined(number, render, aloud):
             if aloud:
                 async for payload in self._heard(number, listener):
@@ -339,7 +339,7 @@ class ScriptPlayback:
         batch = BatchSynthesis(self._engine, [job], opened.sounds, listening=aloud)
         render = Render(batch, whole=False)
         stream = ScriptStream(render.batch, owner=False)
-        listener = Listener(stream, render, await asyncio.to_thread(self._said, opened))
+        listener = Listener(stream, render, await asyncio.to_thread(self._spoken, opened))
         async with self._joined(number, render, aloud):
             if aloud:
                 async for payload in self._heard(number, listener):
@@ -348,7 +348,7 @@ class ScriptPlayback:
             while not await batch.ended(BEAT):
                 yield None  # what plays in the page plays on
 
-    def _said(self, opened: OpenScript) -> dict[int, Said]:
+    def _spoken(self, opened: OpenScript) -> dict[int, Said]:
         """For each line its speaker, with the voice, and its text."""
         script, casting, choices = opened.script, opened.project.casting, self._store.choices()
         cast = casting.voices_of(script.speakers)

@@ -44,7 +44,7 @@ class Forecast:
         self._started = self._began = clock()  # of all, and of the window
         self._in_window = 0  # letters
         self._rates: deque[float] = deque(maxlen=WINDOWS)  # letters per second
-        self._told: tuple[float, float] | None = None  # when how many seconds were left
+        self._estimate: tuple[float, float] | None = None  # when how many seconds were left
 
     def start(self) -> None:
         self._started = self._began = self._clock()
@@ -66,7 +66,7 @@ class Forecast:
     def expect(self, size: int) -> None:
         """Other letters than before are still to be spoken."""
         if size != self._left:
-            self._left, self._told = size, None
+            self._left, self._estimate = size, None
 
     def progress(self, done: int, failed: int, total: int) -> Progress:
         elapsed = self._clock() - self._started
@@ -79,9 +79,9 @@ class Forecast:
             return None
         rate = median(self._rates) if self._rates else self._done / elapsed
         now, left = self._clock(), max(0, self._left) / rate if rate else 0.0
-        if self._told:
-            counted = self._told[1] - (now - self._told[0])
+        if self._estimate:
+            counted = self._estimate[1] - (now - self._estimate[0])
             if abs(left - counted) <= CLEARLY * max(left, counted):
                 return max(0.0, counted)
-        self._told = now, left
+        self._estimate = now, left
         return left

@@ -80,7 +80,7 @@ class ScriptMusic:
         return self._replaced(number, cue, changed)
 
     def remove(self, number: str, cue: int) -> OpenScript:
-        return self._replaced(number, cue, lambda own, project: ())
+        return self._replaced(number, cue, lambda _, project: ())
 
     def _replaced(
         self, number: str, cue: int, work: Callable[[Cue, Project], tuple[Cue, ...]]

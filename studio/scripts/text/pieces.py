@@ -33,13 +33,15 @@ def _pieces(text: str, moods: Collection[str]) -> Iterator[TextPiece]:
     still = ""  # tags of moods
     for part, pause in at_pauses(text):
         *before, last = at_cues(part, moods)
-        for piece, own in (*((each, 0.0) for each in before), (last, pause or 0.0)):
-            yield _piece(still + piece, own, moods)
+        for piece, silence in (*((each, 0.0) for each in before), (last, pause or 0.0)):
+            yield _piece(still + piece, silence, moods)
             still = open_tags(still + piece, moods)
 
 
 def _piece(text: str, pause: float, moods: Collection[str]) -> TextPiece:
-    said = without_cues(text, moods).strip()
-    bare = TAG.sub(lambda match: "" if mood_named(match[0].strip("[]/"), moods) else match[0], said)
+    heard = without_cues(text, moods).strip()
+    bare = TAG.sub(
+        lambda match: "" if mood_named(match[0].strip("[]/"), moods) else match[0], heard
+    )
     spoken = any(char.isalnum() for char in bare)
-    return TextPiece(said if spoken else "", cues_of(text, moods) if spoken else (), pause)
+    return TextPiece(heard if spoken else "", cues_of(text, moods) if spoken else (), pause)

@@ -101,12 +101,12 @@ def same_origin(origin: str, host: str) -> bool:
     The scheme may differ, since a proxy may end TLS; the loopback's names are one.
     """
     scheme = origin.partition("://")[0]
-    own, theirs = _split(host), _split(origin.partition("://")[2])
+    ours, theirs = _split(host), _split(origin.partition("://")[2])
     default = PORTS.get(scheme, 0)
-    if (own[1] or default) != (theirs[1] or default):
+    if (ours[1] or default) != (theirs[1] or default):
         return False
-    return bool(own[0]) and (
-        own[0] == theirs[0] or (_is_loopback(own[0]) and _is_loopback(theirs[0]))
+    return bool(ours[0]) and (
+        ours[0] == theirs[0] or (_is_loopback(ours[0]) and _is_loopback(theirs[0]))
     )
 
 

@@ -54,7 +54,7 @@ def data_lock(folder: Path, shared: bool = False) -> Iterator[None]:
             log.warning("%s cannot be locked: %s.", folder, error.strerror)
         else:
             file.truncate(0)
-            file.write(_own())
+            file.write(_process_id())
         yield
 
 
@@ -72,7 +72,7 @@ def _lock(file: BinaryIO, shared: bool) -> None:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
 
 
-def _own() -> bytes:
+def _process_id() -> bytes:
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode()
 

@@ -45,9 +45,9 @@ class _Described(BlocksConfig):
     """A page's components; copies for sessions share the descriptions."""
 
     def __copy__(self) -> BlocksConfig:
-        own: Any = super().__copy__()  # type: ignore[no-untyped-call]
-        own.config_for_block = self.config_for_block
-        return own  # type: ignore[no-any-return]
+        copied: Any = super().__copy__()  # type: ignore[no-untyped-call]
+        copied.config_for_block = self.config_for_block
+        return copied  # type: ignore[no-any-return]
 
 
 def share_session_state(blocks: gr.Blocks) -> None:

@@ -107,7 +107,7 @@ def _checks(recording: Recording) -> list[_Check]:
 def _row(check: _Check) -> str:
     state = "good" if check.good else "bad"
     mark, advice = ("✓", "") if check.good else ("⚠️", f"<p>{both(check.advice)}</p>")
-    places = "" if check.good or not check.places else f"{AT}{pictures.told(check.places)}"
+    places = "" if check.good or not check.places else f"{AT}{pictures.in_words(check.places)}"
     return (
         f'<div class="{state}"><dt>{mark} {both(check.name)}</dt><dd>{check.picture}'
         f"<span>{escape(check.told)}{escape(places)}</span>{advice}</dd></div>"

@@ -66,7 +66,7 @@ def people(marks: RecordingMarks, recording: Recording, bad: bool) -> str:
     return _svg(_bars(_sizes(marks, BARS), spans, recording.seconds, faint=True) + lines)
 
 
-def told(places: Iterable[Span]) -> str:
+def in_words(places: Iterable[Span]) -> str:
     """The first places, in seconds: 1.2 s, 3.4–4.0 s."""
     every: list[Span] = []
     for start, stop in sorted(places):

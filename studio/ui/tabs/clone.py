@@ -172,9 +172,9 @@ class CloneTab:
     def clones(self, picked: str | None = None) -> Update:
         """Saved clones, to which a recording in a mood can be added."""
         saved = [each for each in self._studio.library.list() if each.card.kind == "clone"]
-        own = [(each.name, each.id) for each in saved if not each.built_in]
-        there = picked if picked in {key for _, key in own} else None
-        return gr.update(choices=own, value=there)
+        clones = [(each.name, each.id) for each in saved if not each.built_in]
+        there = picked if picked in {key for _, key in clones} else None
+        return gr.update(choices=clones, value=there)
 
     def add(self, picked: str | None, mood: str, path: str | None, words: str, *given: Any) -> str:
         """Keep the recording beside a saved clone's own, as one of its person in a mood; `given`
@@ -290,7 +290,7 @@ def build(studio: Studio) -> None:
             samples = samples_form()
         with gr.Column(min_width=320):
             gr.Markdown(word("## 3. Words and consent"))
-            transcript, use, agreed = _asked()
+            transcript, use, agreed = _consent()
             model = model_menu(tab.cloners())
             gr.Markdown(word("## 4. Try it, and save it"))
             phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
@@ -431,7 +431,7 @@ def _beginning(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _asked() -> tuple[gr.Textbox, gr.Button, gr.Checkbox]:
+def _consent() -> tuple[gr.Textbox, gr.Button, gr.Checkbox]:
     transcript = gr.Textbox(
         "", label=word("Transcript (optional)"), info=word(WORDS), lines=2, max_lines=5
     )

@@ -297,7 +297,7 @@ def build(studio: Studio) -> None:
     """Build the tab in the current Blocks context."""
     tab = DesignTab(studio)
     gr.Markdown(word(HELP))
-    on = _asked()
+    on = _fields()
     takes = sound_cards(_none())
     player = live_player(studio.live, elem_id="design-player")
     sketches = gr.State([])
@@ -323,7 +323,7 @@ def build(studio: Studio) -> None:
     api(tab.program, api_name="design", concurrency_limit=None)
 
 
-def _asked() -> Controls:
+def _fields() -> Controls:
     description = gr.Textbox("", label=word("The voice"), lines=3, placeholder=EXAMPLES[0])
     with gr.Column(elem_classes="timbre-examples"):  # has its height before they are loaded
         gr.Examples(

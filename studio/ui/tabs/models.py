@@ -76,7 +76,7 @@ class ModelsTab:
             work(name)
             return f"**{name}** {word(done)}"
 
-        async for status in self._told(run):
+        async for status in self._progress(run):
             yield status, await asyncio.to_thread(self.table)
 
     async def add(
@@ -122,21 +122,23 @@ class ModelsTab:
             if not model.strip():
                 raise InvalidSetting("Type a folder or a hub id first.")
 
-            def told(message: Message) -> None:
+            def report(message: Message) -> None:
                 if mark in self._stopped:
                     raise InvalidSetting("Stopped. Nothing was added.")
                 note(message)
 
-            return f"**{bring(self._studio.engine, told)}** {word('is loaded.')}"
+            return f"**{bring(self._studio.engine, report)}** {word('is loaded.')}"
 
-        async for status in self._told(run):
+        async for status in self._progress(run):
             yield status
 
     def stop(self, page: gr.Request | None = None) -> None:
         """Cancel a download."""
         self._stopped.add(_mark(page))
 
-    async def _told(self, run: Callable[[Callable[[Message], None]], str]) -> AsyncIterator[str]:
+    async def _progress(
+        self, run: Callable[[Callable[[Message], None]], str]
+    ) -> AsyncIterator[str]:
         """Progress with elapsed time, then the result."""
         if self._studio.guests:
             yield f"⚠️ {word(FOREIGN)}"

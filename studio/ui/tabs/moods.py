@@ -202,16 +202,16 @@ def facts(mood: SavedMood) -> str:
 
 
 def _learned(mood: SavedMood) -> str:
-    own = mood.card.mood
-    if own is None or own.pairs < 2:
+    learned = mood.card.mood
+    if learned is None or learned.pairs < 2:
         return tell(Message("Learned from one pair."))
     return tell(
         Message(
             "Learned from {pairs} pairs, which agree by {agreement:.2f} (1: all alike); spread "
             "{spread:.2f}.",
-            pairs=own.pairs,
-            agreement=own.agreement,
-            spread=own.spread,
+            pairs=learned.pairs,
+            agreement=learned.agreement,
+            spread=learned.spread,
         )
     )
 

@@ -278,7 +278,7 @@ class SpeakHandlers:
             return (gr.skip(),) * (FIELDS + len(ADVANCED) + EXTRA)
         kept = asked_for(self._studio.takes.get(str(detail(event).get("take"))))
         numbers = {**kept.sampling.model_dump(), "longest": kept.longest}
-        advanced = [_written(numbers[own.name]) for own in ADVANCED]
+        advanced = [_written(numbers[field.name]) for field in ADVANCED]
         spoken = (kept.text, kept.voice, kept.language, kept.instruct, str(kept.seed))
         mood = kept.mood if self._studio.choices().moods.find(kept.mood) else ""
         model = models_now(self.models(kept.voice), kept.model)
@@ -301,14 +301,14 @@ class SpeakHandlers:
     def _play(self, asking: Callable[[], SpeechForm], owner: str | None) -> AsyncIterator[Payload]:
         """`owner` None: not saved."""
         try:
-            asked = asking()
+            request = asking()
         except TimbreError as error:
             return _refused(error.message)
         if owner is not None:
-            return speak(self._studio, asked, owner)
+            return speak(self._studio, request, owner)
         studio = self._studio
         return studio.live.play(
-            lambda: asked.submit(studio.engine, studio.choices()), about=about(studio, asked)
+            lambda: request.submit(studio.engine, studio.choices()), about=about(studio, request)
         )
 
     def _refusal(self, name: str) -> Message:
@@ -327,12 +327,12 @@ class SpeakHandlers:
         choices = self._studio.choices()
         if not name:
             return both("The model's default voice")
-        known = {own.key: own for own in choices.list()}
-        own = known.get(choices.key(name))
-        if own is None and any(mark in name for mark in BLEND_MARKS):
+        known = {voice.key: voice for voice in choices.list()}
+        choice = known.get(choices.key(name))
+        if choice is None and any(mark in name for mark in BLEND_MARKS):
             choices.blend(name)
             return escape(_mixture(choices.shown(name) or name))
-        if own is None:
+        if choice is None:
             choices.named(name)
             return both("A saved voice")
         kinds = {
@@ -340,10 +340,10 @@ class SpeakHandlers:
             "saved": "A saved voice",
             "design": "A designed voice",
         }
-        kind = both(kinds[own.kind])
+        kind = both(kinds[choice.kind])
         stranger = tell(choices.stranger(choices.named(name)))
-        note = both(own.note) if described(own.name) == own.note else escape(own.note)
-        text = f"{kind}: {note}" if own.note else kind
+        note = both(choice.note) if described(choice.name) == choice.note else escape(choice.note)
+        text = f"{kind}: {note}" if choice.note else kind
         return f"{text}<br>⚠️ {escape(stranger)}" if stranger else text
 
 
@@ -363,7 +363,7 @@ def read(
 ) -> SpeechForm:
     """Parse the fields. Raises InvalidSetting."""
     written = zip(ADVANCED, advanced, strict=True)
-    numbers = {own.name: _number(own.label, text) for own, text in written}
+    numbers = {field.name: _number(field.label, text) for field, text in written}
     longest = numbers.pop("longest")
     return SpeechForm(
         text=text,

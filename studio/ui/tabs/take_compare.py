@@ -110,7 +110,7 @@ async def speak(
         choices = studio.choices()
         key = choices.key(form.voice)
         about = {"owner": owner, "stopped": end.reason == "cancelled", "voice_key": key}
-        about["said"] = said if (said := form.said(choices)) != form.text else ""
+        about["said"] = spoken if (spoken := form.said(choices)) != form.text else ""
         voice = choices.shown(key) or form.voice
         take = studio.takes.add(pcm, form.text, voice, end.seed, settings, **about)
         if left:

@@ -12,7 +12,7 @@ import pytest
 from engine import Clone, Codes, Design, InvalidSetting, Preset
 from engine.testing import FakeEngine
 from engine.worker import reference_package
-from studio.cli.reference import FRAMES, asked, compared, own_codes
+from studio.cli.reference import FRAMES, compared, own_codes, reference_voice
 
 RYAN = Preset("ryan")
 
@@ -64,12 +64,12 @@ def test_a_python_without_the_package_is_told(tmp_path: Path, body: str) -> None
 
 def test_what_cannot_be_compared_is_refused_before_anything_loads(tmp_path: Path) -> None:
     there = python(tmp_path, "true")
-    assert asked(there, Design("a calm voice")) == {"instruct": "a calm voice"}
+    assert reference_voice(there, Design("a calm voice")) == {"instruct": "a calm voice"}
     for voice in (Clone(np.zeros(4, np.float32)), Preset("ryan", "sadly")):
         with pytest.raises(InvalidSetting, match="--voice"):
-            asked(there, voice)
+            reference_voice(there, voice)
     with pytest.raises(InvalidSetting, match="can be run"):
-        asked(tmp_path / "none", RYAN)
+        reference_voice(tmp_path / "none", RYAN)
 
 
 def test_the_script_takes_what_it_is_sent(

@@ -257,7 +257,7 @@ class ScriptTab:
     async def play(self, number: str, event: gr.EventData) -> AsyncIterator[Payload | Update]:
         """A button that plays audio was pressed."""
         self.playback.expect(number)
-        async for payload in _played(self._told(number, dict(detail(event)))):
+        async for payload in _played(self._started(number, dict(detail(event)))):
             yield payload
 
     def watch(self) -> Update:
@@ -268,7 +268,7 @@ class ScriptTab:
 
     # Internal.
 
-    def _told(self, number: str, press: Press) -> Payloads:
+    def _started(self, number: str, press: Press) -> Payloads:
         """The payloads that a play button asks for."""
         if press.get("do") == "voice":
             return self.playback.audition(number, str(press.get("who") or ""))

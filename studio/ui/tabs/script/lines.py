@@ -59,9 +59,9 @@ def lines_of(
     summary = Summary(len(stands), spoken, _seconds(opened), progress, undo)
     found = [board.matches(len(places))] if view.words else []
     cut = [board.interrupted()] if interrupted and spoken < len(stands) else []
-    told = book_items(opened.project.book, bool(opened.cover), opened.project.left_out)
-    told = [board.foreign(), *told] if _foreign(opened, languages) else told
-    head = [board.bar(view, summary), board.search(), *cut, *told, *found]
+    book = book_items(opened.project.book, bool(opened.cover), opened.project.left_out)
+    book = [board.foreign(), *book] if _foreign(opened, languages) else book
+    head = [board.bar(view, summary), board.search(), *cut, *book, *found]
     items = [*head, *rows, *board.pager(view, len(places))]
     return Board(
         number=opened.number,
@@ -75,9 +75,9 @@ def lines_of(
 
 def _foreign(opened: OpenScript, languages: Collection[str]) -> bool:
     """Whether nobody here speaks the script: as the book says, or by how it begins."""
-    own = language_named(opened.project.book.language)
-    if own:
-        return own not in languages
+    language = language_named(opened.project.book.language)
+    if language:
+        return language not in languages
     return foreign(" ".join(each.text for each in opened.script.lines[:READ]), languages)
 
 
@@ -102,8 +102,8 @@ def _row(opened: OpenScript, place: int, status: Status, error: str, music: Sequ
     peaks = _peaks(opened.sounds, job.key) if seconds else ()
     dropped = () if line.speaker in opened.able else cues_of(line.text, job.moods)
     takes = _takes(opened, line, job)
-    own = sorted({*job.moods}.difference(opened.moods))  # recordings of the voice's person
-    moods = (*dict.fromkeys(opened.moods.values()), *own)
+    recorded = sorted({*job.moods}.difference(opened.moods))  # recordings of the voice's person
+    moods = (*dict.fromkeys(opened.moods.values()), *recorded)
     outdated = any(not take.text for take in takes)
     return Row(
         place=place + 1,

@@ -115,7 +115,7 @@ class MusicSection:
             opened, cue = self._store.look(number), _number(picked)
             now = _fields_of(cue_of(opened, cue), opened.script)
             fields = zip(values, shown, now, strict=True)
-            wanted = Fields(*(own if value == before else value for value, before, own in fields))
+            wanted = Fields(*(new if value == before else value for value, before, new in fields))
             self._music.change(number, cue, _values(opened, wanted))
         except TimbreError as error:
             gr.Warning(tell(error.message))

@@ -179,7 +179,7 @@ def bar(view: View, summary: Summary) -> Item:
     find = f'<button type="button" data-act="find" hidden>{both("Show the playing line")}</button>'
     anew = both("Regenerate the selected words")
     again = f'<button type="button" data-play="words" hidden>{anew}</button>'
-    return "bar", f'<div class="bar">{_told(summary)}<nav>{again}{find}{undo}{pick}</nav></div>'
+    return "bar", f'<div class="bar">{_summary(summary)}<nav>{again}{find}{undo}{pick}</nav></div>'
 
 
 def _undo(change: Message) -> str:
@@ -278,7 +278,7 @@ def duration(seconds: float) -> str:
     return tell(Message("{minutes} min {seconds} s", minutes=minutes, seconds=rest))
 
 
-def _told(summary: Summary) -> str:
+def _summary(summary: Summary) -> str:
     if summary.progress is None:
         text = both(
             "1 line · {spoken} rendered · {length}"
