@@ -58,23 +58,25 @@ def parts(licence: str) -> set[str]:
 def test_every_licence_goes_with_ours(licences: Any) -> None:
     found = licences.packages(ROOT / "requirements.txt")
     assert len(found) > 50
-    strange = {name: licences.licence(own) for name, own in found.items()}
-    assert {name: said for name, said in strange.items() if not parts(said) <= FREE} == {}
+    strange = {name: licences.licence(each) for name, each in found.items()}
+    assert {name: each for name, each in strange.items() if not parts(each) <= FREE} == {}
 
 
 def test_the_page_names_what_is_asked_for(licences: Any, page: dict[str, str]) -> None:
     lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
-    asked = {re.split("[>=<]", line)[0].replace("_", "-") for line in lines if line[:1].isalpha()}
+    requested = {
+        re.split("[>=<]", line)[0].replace("_", "-") for line in lines if line[:1].isalpha()
+    }
     again = "run python .ci/licences.py > docs/licences.md"
-    assert asked - {"package"} <= set(page), again
-    assert all(parts(said) <= FREE for name, said in page.items() if name != "package"), again
+    assert requested - {"package"} <= set(page), again
+    assert all(parts(each) <= FREE for name, each in page.items() if name != "package"), again
 
 
 def test_the_page_says_what_the_packages_say(licences: Any, page: dict[str, str]) -> None:
     """Other versions may bring other packages; those that are on the page must be right."""
-    for name, own in licences.packages(ROOT / "requirements.txt").items():
+    for name, each in licences.packages(ROOT / "requirements.txt").items():
         if name in page:
-            assert parts(page[name]) & parts(licences.licence(own)), name
+            assert parts(page[name]) & parts(licences.licence(each)), name
 
 
 @pytest.mark.parametrize(
@@ -113,16 +115,16 @@ def test_the_program_needs_nothing_else(licences: Any, tmp_path: Path) -> None:
     known = licences.packages(ROOT / "requirements.txt")
     owners = packages_distributions().items()
     missing = [
-        own for own, of in owners if not any(canonicalize_name(each) in known for each in of)
+        one for one, of in owners if not any(canonicalize_name(each) in known for each in of)
     ]
     assert {"pytest", "mypy"} <= set(missing)
     golden = Path(os.environ.get("GOLDEN_DIR", ROOT / "tests" / "golden"))
-    said = ["app.py", "say", "Hello.", "--model", str(golden / "custom_voice-1b7")]
-    said += ["--voice", "ryan", "--max-frames", "5", "--out", str(tmp_path / "hello.mp3")]
+    spoken = ["app.py", "say", "Hello.", "--model", str(golden / "custom_voice-1b7")]
+    spoken += ["--voice", "ryan", "--max-frames", "5", "--out", str(tmp_path / "hello.mp3")]
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     ran = subprocess.run(
-        [sys.executable, "-c", WITHOUT, ",".join(missing), str(program), *said],
+        [sys.executable, "-c", WITHOUT, ",".join(missing), str(program), *spoken],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -135,7 +137,7 @@ def test_the_program_needs_nothing_else(licences: Any, tmp_path: Path) -> None:
 
 def test_the_table_of_wheels_names_every_requirement() -> None:
     table = (ROOT / "docs" / "platforms.md").read_text("utf-8")
-    told = re.findall(r"^\| ([\w-]+) \| [\d.]+ \|", table, re.M)
+    named = re.findall(r"^\| ([\w-]+) \| [\d.]+ \|", table, re.M)
     lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
-    asked = [found[0] for line in lines if (found := re.match(r"[\w-]+", line))]
-    assert told == asked
+    required = [found[0] for line in lines if (found := re.match(r"[\w-]+", line))]
+    assert named == required

@@ -166,9 +166,9 @@ def test_the_tokenizer_of_a_random_checkpoint_reads_alike_from_all_its_files(
 
 
 def test_the_card_is_sampled_until_the_load_ends(tmp_path: Path) -> None:
-    told = "print('50, 1000\\n100, 3000\\n[N/A], 1\\n7', flush=True)"
+    program = "print('50, 1000\\n100, 3000\\n[N/A], 1\\n7', flush=True)"
     wait = f"import pathlib, time; pathlib.Path({str(tmp_path / 'told')!r}).touch(); time.sleep(60)"
-    with watched([sys.executable, "-c", f"{told}; {wait}"]) as card:
+    with watched([sys.executable, "-c", f"{program}; {wait}"]) as card:
         while not (tmp_path / "told").exists():
             time.sleep(0.01)
     assert card.figures() == {"card_busy": 0.75, "card_memory_mib": 3000}

@@ -59,14 +59,14 @@ def test_every_load_and_kind_over_http(url: str, library: Library) -> None:
     chosen = [part for kind in kinds for part in ("--kind", kind)]
     loads = ["-c", "3", "--rate", "40", "--seconds", "0.5", "--burst", "6"]
     small = ["--frames", "4", "8", "--requests", "12", "--key", "right"]
-    told = report(run("--url", url, *loads, *small, *chosen))
-    assert [row["load"] for row in told["loads"]] == ["closed 3", "poisson 40", "burst 6"]
-    for row in told["loads"]:
+    figures = report(run("--url", url, *loads, *small, *chosen))
+    assert [row["load"] for row in figures["loads"]] == ["closed 3", "poisson 40", "burst 6"]
+    for row in figures["loads"]:
         assert row["failed"] == 0, row  # a busy machine may well be late
         assert 0 < row["first_p50_ms"] <= row["audible_p50_ms"] <= row["total_p99_ms"]
     jobs = Work(kinds, 4, 8).jobs(12)
     spoken = sum(job.frames for job in jobs) * FRAME_SAMPLES / 24_000
-    assert told["loads"][0]["audio_seconds"] == pytest.approx(spoken)
+    assert figures["loads"][0]["audio_seconds"] == pytest.approx(spoken)
     assert library.list() == ()  # the voice it kept is gone
 
 
@@ -115,8 +115,8 @@ def test_what_another_server_does_not_know_can_be_left_out() -> None:
     other.add_api_route("/v1/audio/speech", speech, methods=["POST"])
     with serving(other) as url:
         extra = '{"ignore_eos": null, "speed": 1}'
-        told = report(run("--url", url, "-c", "1", "--requests", "3", "--extra", extra))
-    row = told["loads"][0]
+        figures = report(run("--url", url, "-c", "1", "--requests", "3", "--extra", extra))
+    row = figures["loads"][0]
     assert (row["ok"], row["audio_seconds"]) == (3, pytest.approx(0.3))
     assert seen[0].keys() == {
         *("model", "input", "voice", "language", "response_format", "stream"),
@@ -148,12 +148,12 @@ def test_a_connection_that_was_closed_while_idle_is_not_used() -> None:
     async def ask() -> list[bytes]:
         async with await asyncio.start_server(answer, "127.0.0.1") as door:
             server = Server(f"http://127.0.0.1:{door.sockets[0].getsockname()[1]}")
-            said = []
+            read = []
             for _ in range(3):
-                said.append(await server.whole("GET", "/"))
+                read.append(await server.whole("GET", "/"))
                 await asyncio.sleep(0.05)
             server.close()
-            return said
+            return read
 
     assert asyncio.run(ask()) == [b"ok"] * 3
 
@@ -203,9 +203,9 @@ def test_a_run_is_held_against_a_kept_report(url: str, tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_measured_in_process(golden_dir: Path) -> None:
     few = ["-c", "2", "--requests", "2", "--frames", "3", "4", "--set", "max_num_seqs=3"]
-    told = report(run("--model", golden_dir / "custom_voice-1b7", "--device", "cpu", *few))
-    assert (told["slots"], told["loads"][0]["failed"]) == (3, 0)
-    assert told["ready_seconds"] > 0
+    figures = report(run("--model", golden_dir / "custom_voice-1b7", "--device", "cpu", *few))
+    assert (figures["slots"], figures["loads"][0]["failed"]) == (3, 0)
+    assert figures["ready_seconds"] > 0
 
 
 def test_a_model_and_a_server_are_one_too_many(url: str) -> None:

@@ -93,14 +93,14 @@ def prepare(folder: Path) -> None:
     stores.projects.create(project(0))
 
 
-def write(folder: Path, seed: int, told: int) -> None:
+def write(folder: Path, seed: int, reported: int) -> None:
     """Save and tell, until killed."""
     stores, chosen = Stores(folder), random.Random(seed)
     for number in range(1, 1_000_000):
         name = chosen.choice(list(stores.actions))
-        os.write(told, json.dumps(["begun", name, number]).encode() + b"\n")
+        os.write(reported, json.dumps(["begun", name, number]).encode() + b"\n")
         kept = stores.actions[name](number)
-        os.write(told, json.dumps(["done", name, number, kept]).encode() + b"\n")
+        os.write(reported, json.dumps(["done", name, number, kept]).encode() + b"\n")
 
 
 def round_of(folder: Path, seed: int) -> list[list[object]]:
@@ -111,21 +111,21 @@ def round_of(folder: Path, seed: int) -> list[list[object]]:
         write(folder, seed, writer)
         os._exit(0)
     os.close(writer)
-    said = b""
-    while b'["done"' not in said:  # it is at work, however slow the machine is
-        said += os.read(reader, 1 << 16)
+    spoken = b""
+    while b'["done"' not in spoken:  # it is at work, however slow the machine is
+        spoken += os.read(reader, 1 << 16)
     time.sleep(random.Random(seed).uniform(0, LONGEST))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     with os.fdopen(reader, "rb") as rest:
-        lines = (said + rest.read()).splitlines(keepends=True)
+        lines = (spoken + rest.read()).splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith(b"\n")]
 
 
-def check(folder: Path, told: list[list[object]]) -> int:
+def check(folder: Path, reported: list[list[object]]) -> int:
     """Everything reported as saved is complete; besides, only what was being saved may be there."""
-    stores, done = Stores(folder), [line for line in told if line[0] == "done"]
-    begun = {(line[1], line[2]) for line in told if line[0] == "begun"}
+    stores, done = Stores(folder), [line for line in reported if line[0] == "done"]
+    begun = {(line[1], line[2]) for line in reported if line[0] == "begun"}
     assert not stores.library.damaged(), stores.library.damaged()
     assert not stores.takes.damaged(), stores.takes.damaged()
     assert not stores.projects.damaged(), stores.projects.damaged()
@@ -162,10 +162,10 @@ def latest(stores: Stores, done: list[list[object]], begun: set[tuple[object, ob
         "edit": stores.projects.open(first_script(stores.projects)).title.removeprefix("title "),
     }
     for name, number in shown.items():
-        told = max((int(str(line[2])) for line in done if line[1] == name), default=0)
-        wanted = {each[1] for each in begun if each[0] == name and int(str(each[1])) > told}
-        first = {"edited"} if told == 0 else set()
-        assert number in {str(told), *map(str, wanted), *first}, (name, number, told)
+        lines = max((int(str(line[2])) for line in done if line[1] == name), default=0)
+        wanted = {each[1] for each in begun if each[0] == name and int(str(each[1])) > lines}
+        first = {"edited"} if lines == 0 else set()
+        assert number in {str(lines), *map(str, wanted), *first}, (name, number, lines)
 
 
 def left_over(folder: Path) -> int:
@@ -178,9 +178,9 @@ def main(folder: Path, kills: int, seed: int) -> None:
     for number in range(kills):
         place = folder / str(number)
         prepare(place)
-        told = round_of(place, seed + number)
-        figures["saved"] += check(place, told)
-        figures["in the middle"] += told[-1][0] == "begun"
+        written = round_of(place, seed + number)
+        figures["saved"] += check(place, written)
+        figures["in the middle"] += written[-1][0] == "begun"
         figures["left over"] += left_over(place)
         with suppress(OSError):
             shutil.rmtree(place)

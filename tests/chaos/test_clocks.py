@@ -62,12 +62,12 @@ def test_speaking_keeps_its_own_time(jump: Jump, seconds: float) -> None:
 
 def gaps_of_a_jump(jump: Jump, seconds: float) -> int:
     """How many silences the engine sees where the clock on the wall jumps in a stream."""
-    asked = SpeechRequest("Hello there, all of you.", Preset("ryan"), seed=2)
+    request = SpeechRequest("Hello there, all of you.", Preset("ryan"), seed=2)
     settings = EngineSettings(max_num_seqs=2, step_timeout=1.0, text_timeout=5.0)
     jump(0.0)
     with FakeEngine(settings=settings, costs=Costs(step=0.01)) as engine:
-        whole = engine.submit(asked).collect()
-        stream = engine.submit(asked)
+        whole = engine.submit(request).collect()
+        stream = engine.submit(request)
         first = next(stream)
         jump(seconds)
         rest = [chunk.pcm for chunk in stream]

@@ -99,9 +99,9 @@ def test_who_takes_too_long_is_told_and_the_server_ends_in_time(tmp_path: Path) 
             lines = answer.iter_lines()
             next(lines)
             server.process.send_signal(signal.SIGTERM)
-            told = [line for line in lines if line.startswith("data:")]
-        assert '"speech.audio.error"' in told[-1]
-        assert '"engine_closed"' in told[-1]
+            printed = [line for line in lines if line.startswith("data:")]
+        assert '"speech.audio.error"' in printed[-1]
+        assert '"engine_closed"' in printed[-1]
         assert server.end() < 15  # 27 to the end of the text
 
 

@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[2]
 def kill(folder: Path, kills: int, seed: int) -> dict[str, int]:
     command = [sys.executable, "-m", "tests.chaos.saver", str(folder), str(kills), str(seed)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    told = subprocess.run(
+    result = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
-    assert told.returncode == 0, told.stderr[-2000:]
-    print(told.stdout)
-    figures: dict[str, int] = json.loads(told.stdout)
+    assert result.returncode == 0, result.stderr[-2000:]
+    print(result.stdout)
+    figures: dict[str, int] = json.loads(result.stdout)
     return figures
 
 

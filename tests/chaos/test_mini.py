@@ -35,9 +35,11 @@ TEXT = "The morning train was late again, so she read the last chapter on the pl
 def program(data: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    own = dict(os.environ, TIMBRE_PAGE="false", TIMBRE_DATA=str(data), **settings)
+    variables = dict(os.environ, TIMBRE_PAGE="false", TIMBRE_DATA=str(data), **settings)
     url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], cwd=ROOT, env=own)
+    process = subprocess.Popen(
+        [sys.executable, "app.py", "--port", str(port)], cwd=ROOT, env=variables
+    )
     with httpx.Client(base_url=url, timeout=30) as client:
         try:
             wait_ready(url, process)
@@ -77,26 +79,26 @@ def test_no_kept_voice_is_lost_to_a_kill(
 
 
 def test_told_to_stop_it_speaks_to_the_end_and_takes_nothing_new(tmp_path: Path) -> None:
-    asked = {"input": 3 * TEXT, "voice": "clara", "response_format": "pcm", "stream": True}
+    body = {"input": 3 * TEXT, "voice": "clara", "response_format": "pcm", "stream": True}
     with program(tmp_path) as (process, client):
-        with client.stream("POST", "/v1/audio/speech", json=asked) as speech:
+        with client.stream("POST", "/v1/audio/speech", json=body) as speech:
             assert speech.status_code == 200
             pieces = speech.iter_bytes()
             heard = len(next(pieces))
             process.send_signal(signal.SIGTERM)
             time.sleep(0.3)
-            assert client.post("/v1/audio/speech", json=asked).status_code == 503
+            assert client.post("/v1/audio/speech", json=body).status_code == 503
             heard += sum(len(piece) for piece in pieces)
         assert heard > 2 * SAMPLE_RATE * 2  # more than two seconds
         assert process.wait(30) == 0
 
 
 def test_a_stopped_engine_holds_the_server_no_longer_than_its_grace(tmp_path: Path) -> None:
-    asked = {"input": 3 * TEXT, "voice": "clara", "response_format": "pcm", "stream": True}
+    body = {"input": 3 * TEXT, "voice": "clara", "response_format": "pcm", "stream": True}
     with program(tmp_path, TIMBRE_GRACE=str(GRACE)) as (process, client):
         begun = children(process.pid)
         assert begun
-        with client.stream("POST", "/v1/audio/speech", json=asked) as speech:
+        with client.stream("POST", "/v1/audio/speech", json=body) as speech:
             next(speech.iter_bytes())
             for each in begun:
                 os.kill(each, signal.SIGSTOP)
@@ -109,5 +111,5 @@ def test_a_stopped_engine_holds_the_server_no_longer_than_its_grace(tmp_path: Pa
 
 def children(process: int) -> list[int]:
     """Ids of the children that any thread of a process has begun."""
-    own = (each / "children" for each in Path(f"/proc/{process}/task").iterdir())
-    return [int(each) for path in own for each in path.read_text().split()]
+    files = (each / "children" for each in Path(f"/proc/{process}/task").iterdir())
+    return [int(each) for path in files for each in path.read_text().split()]

@@ -21,13 +21,13 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="re
 API = ("file", "stream", "events", "socket", "listing")
 
 
-def judge(told: dict[str, Any]) -> None:
-    print(told)
-    assert told["wrong"] == []
-    assert told["stuck"] == {}
-    assert told["good"]
-    assert all(ends["whole"] for ends in told["by_action"].values())
-    assert told["left"] > 0
+def judge(report: dict[str, Any]) -> None:
+    print(report)
+    assert report["wrong"] == []
+    assert report["stuck"] == {}
+    assert report["good"]
+    assert all(ends["whole"] for ends in report["by_action"].values())
+    assert report["left"] > 0
 
 
 def test_a_few_seconds_of_visitors(tmp_path: Path) -> None:
@@ -94,6 +94,6 @@ def test_an_answer_cut_short_is_broken() -> None:
 
 
 def test_a_metric_is_found_by_its_name() -> None:
-    told = "# TYPE timbre_running gauge\ntimbre_running 2.0\ntimbre_running_total 9\n"
-    assert metric(told, "running") == 2.0
-    assert metric(told, "waiting") == -1.0
+    metrics = "# TYPE timbre_running gauge\ntimbre_running 2.0\ntimbre_running_total 9\n"
+    assert metric(metrics, "running") == 2.0
+    assert metric(metrics, "waiting") == -1.0

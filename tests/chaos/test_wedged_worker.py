@@ -17,9 +17,9 @@ from tests.conftest import GOLDEN
 FOLDER: Path = GOLDEN / "custom_voice-1b7"
 
 
-def codes(engine: Engine, asked: SpeechRequest) -> Codes:
+def codes(engine: Engine, request: SpeechRequest) -> Codes:
     """All frames of an answer; its sound depends by a bit on the pieces it was decoded in."""
-    return np.concatenate([chunk.codes for chunk in engine.submit(asked)])
+    return np.concatenate([chunk.codes for chunk in engine.submit(request)])
 
 
 @pytest.mark.slow
@@ -27,8 +27,8 @@ def test_a_worker_built_anew_speaks_the_same_codes() -> None:
     free = threading.Event()
     with open_engine([FOLDER], "cpu", max_num_seqs=2, max_seq_len=256, step_timeout=3.0) as engine:
         speaker = next(iter(engine.capabilities().values())).speakers[0]
-        asked = SpeechRequest("Hello there.", Preset(speaker), seed=5, max_frames=12)
-        right = codes(engine, asked)
+        request = SpeechRequest("Hello there.", Preset(speaker), seed=5, max_frames=12)
+        right = codes(engine, request)
         old = engine._worker
         launch = old.launch
 
@@ -38,13 +38,13 @@ def test_a_worker_built_anew_speaks_the_same_codes() -> None:
 
         old.launch = wedged  # type: ignore[method-assign]
         with pytest.raises(EngineClosed, match="got stuck"):
-            engine.submit(asked).collect()
+            engine.submit(request).collect()
         deadline = time.monotonic() + 60
         while not (engine.alive and engine.stats().talkers):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert engine._worker is not old
-        np.testing.assert_array_equal(codes(engine, asked), right)
+        np.testing.assert_array_equal(codes(engine, request), right)
         free.set()
 
 
@@ -55,8 +55,8 @@ def test_a_step_that_raises_costs_only_those_who_spoke(
 ) -> None:
     with open_engine([FOLDER], "cpu", max_num_seqs=2, max_seq_len=256) as engine:
         speaker = next(iter(engine.capabilities().values())).speakers[0]
-        asked = SpeechRequest("Hello there.", Preset(speaker), seed=5, max_frames=12)
-        right = codes(engine, asked)
+        request = SpeechRequest("Hello there.", Preset(speaker), seed=5, max_frames=12)
+        right = codes(engine, request)
         worker = engine._worker
         step, left = worker._step, [1]  # type: ignore[attr-defined]
 
@@ -68,6 +68,6 @@ def test_a_step_that_raises_costs_only_those_who_spoke(
 
         monkeypatch.setattr(worker, "_step", failing)
         with pytest.raises(Exception, match=r"memory|Try again"):
-            engine.submit(asked).collect()
-        np.testing.assert_array_equal(codes(engine, asked), right)
+            engine.submit(request).collect()
+        np.testing.assert_array_equal(codes(engine, request), right)
         assert engine.stats().failed_steps == 1

@@ -98,15 +98,15 @@ def test_a_refusal_tells_the_truth(seed: int) -> None:
         simulation.ask(request)
         if len(simulation.refused) == 25:  # by then some have been served and measured
             break
-    told, start = simulation.refused[-1].retry_after, simulation.clock.now()
-    while simulation.clock.now() < start + told:
+    promised, start = simulation.refused[-1].retry_after, simulation.clock.now()
+    while simulation.clock.now() < start + promised:
         if not simulation.turn():
-            simulation.clock.sleep(start + told - simulation.clock.now())
+            simulation.clock.sleep(start + promised - simulation.clock.now())
     again = simulation.ask(SpeechRequest("Here I am again.", Preset("ryan")))
     assert again is not None
     simulation.finish()
-    assert waited(again) < 0.4 * told
-    assert PATIENCE <= told < 2.5 * PATIENCE
+    assert waited(again) < 0.4 * promised
+    assert PATIENCE <= promised < 2.5 * PATIENCE
 
 
 def test_a_long_text_keeps_its_place_between_its_groups() -> None:

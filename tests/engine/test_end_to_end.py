@@ -30,10 +30,10 @@ ROUNDING = 2  # of 32,768: chunks of other lengths sum in another order
 
 def a_voice(engine: Engine) -> Voice:
     """The checkpoint's first preset, or a clone of a recording."""
-    own = next(iter(engine.capabilities().values()))
-    if own.preset:
-        return Preset(own.speakers[0])
-    if own.design:
+    able = next(iter(engine.capabilities().values()))
+    if able.preset:
+        return Preset(able.speakers[0])
+    if able.design:
         return Design("a calm voice")
     noise = np.random.default_rng(0).standard_normal(2 * SAMPLE_RATE).astype(np.float32)
     return engine.clone(0.1 * noise, "what was said")
@@ -127,10 +127,10 @@ def test_reading_late_changes_nothing(engine, voice):
         assert_same(heard(direct, ask(voice)), late)
 
 
-def own_voice(own: Capabilities) -> Voice:
-    if own.preset:
-        return Preset(own.speakers[0])
-    return Design("calm") if own.design else Clone(np.ones(own.width, np.float32))
+def voice_for(able: Capabilities) -> Voice:
+    if able.preset:
+        return Preset(able.speakers[0])
+    return Design("calm") if able.design else Clone(np.ones(able.width, np.float32))
 
 
 def test_several_checkpoints_in_one_engine(tmp_path):
@@ -143,10 +143,10 @@ def test_several_checkpoints_in_one_engine(tmp_path):
         (tmp_path / folder.name / "speech_tokenizer").symlink_to(codec)
     folders = sorted(tmp_path.iterdir())
     with open_engine(folders, device="cpu", max_num_seqs=2) as engine:
-        for name, own in engine.capabilities().items():
-            assert len(heard(engine, ask(own_voice(own), model=name))[0]) == FRAMES
+        for name, able in engine.capabilities().items():
+            assert len(heard(engine, ask(voice_for(able), model=name))[0]) == FRAMES
         assert len(engine.stats().talkers) == len(folders)
-        streams = [engine.submit(ask(own_voice(own), model=name)) for name, own in _each(engine)]
+        streams = [engine.submit(ask(voice_for(each), model=name)) for name, each in _each(engine)]
         assert all(len(together(stream)[0]) == FRAMES for stream in streams)
 
 

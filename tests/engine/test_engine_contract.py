@@ -120,10 +120,10 @@ def test_a_drawn_seed_is_told_and_gives_the_same_again(opened: Open) -> None:
 
 
 def test_who_waits_knows_the_place_in_the_queue(opened: Open) -> None:
-    own = opened(SLOW, max_num_seqs=1, max_waiting=4)
-    if not own.open_text:
+    kind = opened(SLOW, max_num_seqs=1, max_waiting=4)
+    if not kind.open_text:
         pytest.skip("ZeroGPU tells nobody's place")
-    engine = own.engine
+    engine = kind.engine
     *speaking, last = [engine.submit(LONG) for _ in range(3)]
     next(speaking[0])
     soon(lambda: last.position is not None)
@@ -236,15 +236,15 @@ def test_cancelling_frees_the_slot_at_once(opened: Open) -> None:
 
 
 def test_open_text_is_spoken_as_it_arrives_or_refused_by_submit(opened: Open) -> None:
-    own = opened()
+    kind = opened()
     request = replace(HELLO, text="", open_text=True)
-    if not own.open_text:
+    if not kind.open_text:
         with pytest.raises(NotCapable):
-            own.engine.submit(request)
+            kind.engine.submit(request)
         return
     with FakeEngine() as alone:
         whole = alone.submit(replace(HELLO, layout="streamed")).collect()
-    stream = own.engine.submit(request)
+    stream = kind.engine.submit(request)
     for word in ("Hello ", "there, and ", "good ", "evening."):
         stream.append(word)
     with pytest.raises(InvalidText):
@@ -257,13 +257,13 @@ def test_open_text_is_spoken_as_it_arrives_or_refused_by_submit(opened: Open) ->
 
 
 def test_recordings_are_encoded(opened: Open) -> None:
-    own = opened()
-    if not own.open_text:
+    kind = opened()
+    if not kind.open_text:
         pytest.skip("its stand-in lends generators alone; see test_zerogpu.py")
-    clone = own.engine.clone(np.linspace(-1, 1, 24_000, dtype=np.float32), "hello")
+    clone = kind.engine.clone(np.linspace(-1, 1, 24_000, dtype=np.float32), "hello")
     assert isinstance(clone, Clone)
     assert clone.in_context
-    assert own.engine.submit(replace(HELLO, voice=clone)).collect().size
+    assert kind.engine.submit(replace(HELLO, voice=clone)).collect().size
 
 
 @pytest.mark.parametrize("drains", [False, True])
@@ -299,20 +299,20 @@ def test_draining_lets_what_runs_finish(opened: Open) -> None:
 def test_what_speaks_may_die(opened: Open) -> None:
     """What was heard ends once with an error, and what was not is tried again where it can be; then
     the engine serves again, or has ended for good."""
-    own = opened(SLOW, max_num_seqs=1, max_waiting=4)
-    engine = own.engine
+    kind = opened(SLOW, max_num_seqs=1, max_waiting=4)
+    engine = kind.engine
     heard = engine.submit(LONG)
     next(heard)
     waiting = engine.submit(HELLO)
-    own.die()
+    kind.die()
     assert isinstance(drained(heard), EngineError)
     assert heard.end is not None
     assert heard.end.reason == "error"
     assert heard.end.frames > 0
     assert drained(heard) is None  # raised once
-    assert drained(waiting) is None or not own.tries_again
+    assert drained(waiting) is None or not kind.tries_again
     assert waiting.end is not None
-    if own.dies_for_good:
+    if kind.dies_for_good:
         soon(lambda: engine.ended)
         with pytest.raises(EngineClosed):
             engine.submit(HELLO)

@@ -38,9 +38,9 @@ def test_the_newcomer_speaks_as_if_it_had_been_there_from_the_start(golden_dir: 
         before = engine.submit(preset).collect()
         with pytest.raises(NotCapable):
             engine.submit(DESIGNED)
-        said: list[str] = []
-        assert exchange(engine, OLD, str(golden_dir / NEW), said.append) == NEW
-        assert [line.split()[0] for line in said] == ["Looking", "Reading", "Loading"]
+        messages: list[str] = []
+        assert exchange(engine, OLD, str(golden_dir / NEW), messages.append) == NEW
+        assert [line.split()[0] for line in messages] == ["Looking", "Reading", "Loading"]
         assert list(engine.capabilities()) == [NEW]
         assert engine.stats().talkers == (NEW,)
         assert_same(engine.submit(DESIGNED).collect(), expected)
@@ -104,10 +104,10 @@ def test_weights_that_do_not_fit_leave_the_old_model_loaded(
     raw["talker_config"]["intermediate_size"] *= 2
     (broken / "config.json").write_text(json.dumps(raw), "utf-8")
     with open_engine([golden_dir / OLD], "cpu", "float32") as engine:
-        said: list[str] = []
+        messages: list[str] = []
         with pytest.raises(CheckpointError, match="do not fit"):
-            exchange(engine, OLD, str(broken), said.append)
-        assert [line.split()[0] for line in said] == ["Looking", "Reading"]
+            exchange(engine, OLD, str(broken), messages.append)
+        assert [line.split()[0] for line in messages] == ["Looking", "Reading"]
         assert engine.stats().talkers == (OLD,)
 
 

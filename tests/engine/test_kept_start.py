@@ -41,8 +41,8 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Sp
 
 
 def same(one: Spoken, two: Spoken) -> None:
-    for own, other in zip(one, two, strict=True):
-        np.testing.assert_array_equal(own, other)
+    for each, other in zip(one, two, strict=True):
+        np.testing.assert_array_equal(each, other)
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)

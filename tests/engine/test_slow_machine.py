@@ -132,6 +132,6 @@ def test_speech_that_is_held_back_is_no_longer_waited_for() -> None:
         simulation.turn()
     assert not listener.frames
     assert simulation.ask(long) is None
-    told = simulation.clock.now() + simulation.refused[-1].retry_after
+    promised = simulation.clock.now() + simulation.refused[-1].retry_after
     simulation.finish()
-    assert told == pytest.approx(simulation.clock.now(), abs=1.5)
+    assert promised == pytest.approx(simulation.clock.now(), abs=1.5)

@@ -170,13 +170,13 @@ def test_a_mailbox_takes_one_end_and_nothing_after():
 def test_closing_the_engine_wakes_every_listener():
     fake = engine(SLOW)
     streams = [fake.submit(request("x" * 500)) for _ in range(6)]
-    told = []
+    reports = []
 
     def listen(stream: SpeechStream) -> None:
         try:
             stream.collect()
         except EngineClosed as error:
-            told.append(error)
+            reports.append(error)
 
     listeners = [threading.Thread(target=listen, args=(stream,)) for stream in streams]
     for each in listeners:
@@ -184,7 +184,7 @@ def test_closing_the_engine_wakes_every_listener():
     fake.close()
     for each in listeners:
         each.join(30)
-    assert len(told) == 6
+    assert len(reports) == 6
 
 
 def test_a_listener_with_seconds_in_hand_gets_fewer_and_longer_chunks():
@@ -199,8 +199,10 @@ def test_a_listener_with_seconds_in_hand_gets_fewer_and_longer_chunks():
         joined = asyncio.run(listen(fake))
     assert [chunk.index for chunk in joined] == list(range(len(joined)))
     for part in ("pcm", "codes"):
-        told = [np.concatenate([getattr(chunk, part) for chunk in way]) for way in (plain, joined)]
-        assert np.array_equal(*told)
+        collected = [
+            np.concatenate([getattr(chunk, part) for chunk in way]) for way in (plain, joined)
+        ]
+        assert np.array_equal(*collected)
     assert len(joined) <= len(plain) / 2
     assert max(chunk.seconds for chunk in joined) <= MOST_JOINED + 1
 

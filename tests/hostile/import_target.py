@@ -66,9 +66,9 @@ class ImportTarget:
 
     def answer(self, http: httpx.Client, session: str) -> str:
         words: list[str] = []
-        asked = {"session_hash": session}
-        with http.stream("GET", "/gradio_api/queue/data", params=asked) as told:
-            for line in told.iter_lines():
+        requested = {"session_hash": session}
+        with http.stream("GET", "/gradio_api/queue/data", params=requested) as response:
+            for line in response.iter_lines():
                 word: dict[str, Any] = json.loads(line.removeprefix("data:") or "{}")
                 if word.get("msg") == "log":
                     words.append(str(word["log"]))
@@ -83,13 +83,13 @@ class ImportTarget:
 
     def children(self) -> list[int]:
         tasks = Path(f"/proc/{self.process}/task")
-        found = [int(own) for each in tasks.iterdir() for own in _words(each / "children")]
+        found = [int(one) for each in tasks.iterdir() for one in _words(each / "children")]
         return [*found]
 
     def is_reading(self) -> bool:
         """Whether a file is being parsed."""
-        own = (Path(f"/proc/{each}/cmdline") for each in self.children())
-        return any("imports/worker.py" in word for path in own for word in _words(path))
+        files = (Path(f"/proc/{each}/cmdline") for each in self.children())
+        return any("imports/worker.py" in word for path in files for word in _words(path))
 
     def megabytes(self) -> int:
         """Of the server and its children, what each has alone (and its part of what is shared)."""
@@ -188,11 +188,11 @@ class Listener:
         return silent
 
     def _listen(self) -> None:
-        asked = {"input": "word " * 150, "voice": "ryan", "response_format": "pcm", "stream": True}
-        asked |= {"ignore_eos": True, "max_new_tokens": self._frames}
+        body = {"input": "word " * 150, "voice": "ryan", "response_format": "pcm", "stream": True}
+        body |= {"ignore_eos": True, "max_new_tokens": self._frames}
         with (
             self._target.visitor() as http,
-            http.stream("POST", "/v1/audio/speech", json=asked) as speech,
+            http.stream("POST", "/v1/audio/speech", json=body) as speech,
         ):
             speech.raise_for_status()
             for piece in speech.iter_raw():

@@ -23,10 +23,10 @@ def read(data: bytes) -> Recording | InvalidAudio:
     try:
         return load_reference_audio(data)
     except InvalidAudio as error:
-        told = str(error)
-        assert told.endswith(".")
-        assert "\n" not in told
-        assert len(told) < 300
+        message = str(error)
+        assert message.endswith(".")
+        assert "\n" not in message
+        assert len(message) < 300
         return error
 
 

@@ -22,8 +22,8 @@ def read(name: str, data: bytes) -> Script | None:
     try:
         return script_of_file(name, data)
     except InvalidText as error:
-        told = str(error)
-    assert len(told) < 300
+        message = str(error)
+    assert len(message) < 300
     return None
 
 

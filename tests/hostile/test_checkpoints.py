@@ -51,8 +51,8 @@ def look(folder: Path) -> TimbreError | None:
     try:
         read_capabilities([folder])
     except CheckpointError as error:
-        told = str(error)
-        return error if len(told) < 600 else pytest.fail(told[:600])
+        message = str(error)
+        return error if len(message) < 600 else pytest.fail(message[:600])
     return None
 
 

@@ -48,9 +48,9 @@ FIRST = [*WORST][:2]
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImportTarget]:
-    with import_target(tmp_path_factory.mktemp("studio")) as own:
-        assert own.send("first.md", b"Hello there.") == "imported"
-        yield own
+    with import_target(tmp_path_factory.mktemp("studio")) as server:
+        assert server.send("first.md", b"Hello there.") == "imported"
+        yield server
 
 
 def attack(target: ImportTarget, *files: tuple[str, bytes]) -> list[str]:
@@ -58,14 +58,14 @@ def attack(target: ImportTarget, *files: tuple[str, bytes]) -> list[str]:
     names, data = zip(*files, strict=True)
     addresses = [f"127.0.1.{place}" for place in range(1, 1 + len(files))]
     with Watch(target) as watch, ThreadPoolExecutor() as senders:
-        told = [*senders.map(target.send, names, data, addresses)]
-    print(f"\n{told_of(watch)}: {told}")
+        answers = [*senders.map(target.send, names, data, addresses)]
+    print(f"\n{statuses(watch)}: {answers}")
     check(watch)
-    assert not {BUSY_ADDRESS, BUSY_ALL}.intersection(told)
-    return told
+    assert not {BUSY_ADDRESS, BUSY_ALL}.intersection(answers)
+    return answers
 
 
-def told_of(watch: Watch) -> str:
+def statuses(watch: Watch) -> str:
     slowest, machine = round(watch.slowest * 1e3), round(watch.machine * 1e3)
     memory = f"{watch.megabytes} MB, {watch.log_bytes:.0f} bytes of log"
     return f"/health {slowest} ms ({machine} of the machine), {memory}"
@@ -79,8 +79,8 @@ def check(watch: Watch) -> None:
 
 def test_what_stopped_the_server_is_refused(target: ImportTarget) -> None:
     for name in FIRST:
-        (told,) = attack(target, (name, WORST[name]()))
-        assert told == "imported" or told[-1] in ".!"
+        (answered,) = attack(target, (name, WORST[name]()))
+        assert answered == "imported" or answered[-1] in ".!"
     assert target.send("after.md", b"Hello there.") == "imported"
 
 
@@ -88,7 +88,7 @@ def test_a_listener_hears_no_gap_while_two_files_are_read(target: ImportTarget) 
     files = [(name, WORST[name]()) for name in FIRST]
     with Watch(target) as watch, Listener(target, FRAMES) as listener:
         attack(target, *files)
-    print(f"\n{listener.seconds:.0f} s, {listener.gap * 1e3:.0f} ms of silence, {told_of(watch)}")
+    print(f"\n{listener.seconds:.0f} s, {listener.gap * 1e3:.0f} ms of silence, {statuses(watch)}")
     assert listener.seconds >= 0.08 * FRAMES
     assert listener.gap <= BUSY * watch.machine
     check(watch)
@@ -116,8 +116,8 @@ def test_each_unit_of_a_document(target: ImportTarget, unit: str) -> None:
 @pytest.mark.parametrize("unit", ["{},", "[", '"a",', "1", "1,", '{"a":', '\\"', "null,"])
 def test_each_unit_of_a_project(target: ImportTarget, unit: str) -> None:
     within, alone = '{"x":[' + unit * (31 * MIB // len(unit)), unit * (60 * MIB // len(unit))
-    told = attack(target, ("a.zip", project(within)), ("b.zip", project(alone)))
-    assert "imported" not in told
+    answers = attack(target, ("a.zip", project(within)), ("b.zip", project(alone)))
+    assert "imported" not in answers
 
 
 def test_lines_of_a_project_are_counted(target: ImportTarget, tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_lines_of_a_project_are_counted(target: ImportTarget, tmp_path: Path) ->
 def test_many_imports_of_an_address_hold_nobody_else_up(target: ImportTarget) -> None:
     with target.visitor("127.0.0.2") as many, target.visitor() as other:
         path = target.uploaded(many, "slow.pdf", endless_pdf())
-        asked = [target.join(many, "slow.pdf", path) for _ in range(JOINS)]
+        joined = [target.join(many, "slow.pdf", path) for _ in range(JOINS)]
         assert target.send("own.md", b"Hello there.") == "imported"
         assert target.is_reading()  # the first of the many
         event = other.post("/gradio_api/call/voices", json={"data": []}).json()["event_id"]
         assert "event: complete" in other.get(f"/gradio_api/call/voices/{event}").text
-        assert target.answer(many, asked[-1]) == BUSY_ADDRESS
+        assert target.answer(many, joined[-1]) == BUSY_ADDRESS

@@ -32,14 +32,14 @@ HEADS = {".vtt": b"WEBVTT\n\n00:01.000 --> 00:02.000\n", ".csv": b"text,pause\n"
 
 def read(name: str, data: bytes) -> Script | None:
     """None when it was refused; a refusal is one short line."""
-    told = ""
+    message = ""
     try:
         return script_of_file(name, data)
     except InvalidText as error:
-        told = str(error)
-    assert told.endswith((".", "'"))
-    assert len(told) < 300
-    assert "Traceback" not in told
+        message = str(error)
+    assert message.endswith((".", "'"))
+    assert len(message) < 300
+    assert "Traceback" not in message
     return None
 
 

@@ -51,13 +51,13 @@ def spoken(engine: FakeEngine, text: str) -> int:
 @ANYTHING
 @given(st.text(LETTERS, max_size=80))
 def test_any_text_is_spoken_or_refused_in_one_line(engine: FakeEngine, text: str) -> None:
-    told = ""
+    message = ""
     try:
         assert spoken(engine, text) == max(2, len(text)) * FRAME_SAMPLES
     except InvalidText as error:
-        told = str(error)
-    assert len(told) < 200
-    assert told.isprintable()
+        message = str(error)
+    assert len(message) < 200
+    assert message.isprintable()
 
 
 @pytest.mark.parametrize("mark", ["\0", "\x07", "\x1b", "\x7f", "\x9f", "\ud800"])
@@ -104,19 +104,19 @@ def test_names_of_a_megabyte_are_not_repeated(engine: FakeEngine) -> None:
         SpeechRequest("Hello.", Preset("ryan"), language=long),
         SpeechRequest("Hello.", Preset("ryan", instruct=long)),
     ):
-        with pytest.raises(TimbreError) as told:
+        with pytest.raises(TimbreError) as refused:
             engine.submit(request)
-        assert len(str(told.value)) < 1000
+        assert len(str(refused.value)) < 1000
 
 
 @pytest.mark.parametrize("unit", [" ", "\t", "(", "1", "a(", "a:", "\u00a0"])
 def test_a_blend_of_a_megabyte_is_refused_at_once(unit: str) -> None:
     """Its pattern takes 26 s for 100,000 spaces, so the length is checked first."""
     started = time.process_time()
-    with pytest.raises(InvalidSetting) as told:
+    with pytest.raises(InvalidSetting) as refused:
         parse_blend("a" + unit * MILLION + ":")
     assert time.process_time() - started < SOON
-    assert len(str(told.value)) < 300
+    assert len(str(refused.value)) < 300
 
 
 @pytest.mark.parametrize("unit", [".", " ", "\n", "a. ", "!! ", ".'", "。", "Dr. ", " \n", "…”"])
@@ -177,10 +177,10 @@ def test_a_users_special_tokens_never_become_control_tokens(name: str) -> None:
     for token in tokens:
         for text in dressed(token):
             for prompt in prompts(checkpoint, text):
-                own = (
+                allowed = (
                     [checkpoint.ids.im_start, checkpoint.ids.im_end] if prompt.instruct_ids else []
                 )
-                assert controls(prompt, forbidden) == own
+                assert controls(prompt, forbidden) == allowed
                 tried += 1
     print(f"\n{name}: {len(tokens)} control tokens, {tried} prompts")
 

@@ -104,11 +104,11 @@ FILES: dict[str, bytes] = {
 @pytest.mark.parametrize("name", FILES)
 def test_each_is_refused_soon_and_leaves_nothing(tmp_path: Path, name: str) -> None:
     library, worst = Library(tmp_path / "voices"), Worst(name)
-    with worst.measured(), pytest.raises(InvalidVoice) as told:
+    with worst.measured(), pytest.raises(InvalidVoice) as refused:
         library.import_file(FILES[name])
     worst.tell()
-    assert len(str(told.value)) < 400
-    assert "\n" not in str(told.value)
+    assert len(str(refused.value)) < 400
+    assert "\n" not in str(refused.value)
     assert library.list() == ()
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
@@ -162,9 +162,9 @@ def test_no_id_leads_anywhere(tmp_path: Path, number: str) -> None:
     library = Library(tmp_path / "voices")
     library.save("Bea", Clone(np.ones(2, np.float32)))
     for act in (library.get, library.delete, library.restore, library.export):
-        with pytest.raises(UnknownVoice) as told:
+        with pytest.raises(UnknownVoice) as refused:
             act(number)
-        assert len(str(told.value)) < 200
+        assert len(str(refused.value)) < 200
     assert sorted(os.listdir(tmp_path)) == ["secret", "voices"]
     assert [each.name for each in library.list()] == ["Bea"]
 

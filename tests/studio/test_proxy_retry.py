@@ -40,33 +40,33 @@ class Proxy:
 
 
 def ask(proxy: Proxy, path: str = SPEECH[0], pieces: list[bytes] = BODY) -> list[Message]:
-    told: list[Message] = []
+    reports: list[Message] = []
     left = list(pieces)
 
     async def receive() -> Message:
         return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
 
     async def send(message: Message) -> None:
-        told.append(message)
+        reports.append(message)
 
     scope = {"type": "http", "path": path, "method": "POST", "headers": []}
     asyncio.run(ProxyRetry(proxy, pause=0)(scope, receive, send))
-    return told
+    return reports
 
 
-def status(told: list[Message]) -> int:
-    starts = [each["status"] for each in told if each["type"] == "http.response.start"]
+def status(messages: list[Message]) -> int:
+    starts = [each["status"] for each in messages if each["type"] == "http.response.start"]
     assert len(starts) == 1
     return starts[0]
 
 
 @pytest.mark.parametrize("lost", range(TRIES))
-@pytest.mark.parametrize("told", [1, 503])
+@pytest.mark.parametrize("answered", [1, 503])
 @pytest.mark.parametrize("path", [SPEECH[0], f"{SPEECH[1]}ryan/stream"])
 def test_a_request_that_nobody_heard_is_sent_again_as_it_was(
-    path: str, lost: int, told: int
+    path: str, lost: int, answered: int
 ) -> None:
-    proxy = Proxy([told] * lost + [200])
+    proxy = Proxy([answered] * lost + [200])
     assert status(ask(proxy, path)) == 200
     assert proxy.bodies == [b"".join(BODY)] * (lost + 1)
 
@@ -87,7 +87,7 @@ def test_who_gets_no_answer_at_all_is_told_to_try_again() -> None:
 
 
 def test_who_has_left_is_not_spoken_to() -> None:
-    told: list[Message] = []
+    reports: list[Message] = []
 
     async def proxy(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
@@ -96,10 +96,10 @@ def test_who_has_left_is_not_spoken_to() -> None:
         return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
-        told.append(message)
+        reports.append(message)
 
     asyncio.run(ProxyRetry(proxy, pause=0)({"type": "http", "path": SPEECH[0]}, receive, send))
-    assert not told
+    assert not reports
 
 
 @pytest.mark.parametrize("code", [200, 400, 429, 500])

@@ -54,25 +54,28 @@ def test_every_name_reaches_its_setting(monkeypatch: pytest.MonkeyPatch, name: s
 
 def refusal_or_changes() -> str:
     try:
-        own = app.read_settings()
+        settings = app.read_settings()
     except InvalidSetting as refusal:
         return str(refusal).lower()
-    changed = (own.model_dump(exclude_defaults=True), *(g.model_fields_set for g in groups_of(own)))
+    changed = (
+        settings.model_dump(exclude_defaults=True),
+        *(g.model_fields_set for g in groups_of(settings)),
+    )
     return " ".join(name for names in changed for name in names)
 
 
-def groups_of(own: StudioSettings) -> tuple[BaseModel, ...]:
-    return own.api, own.engine, own.cluster
+def groups_of(settings: StudioSettings) -> tuple[BaseModel, ...]:
+    return settings.api, settings.engine, settings.cluster
 
 
 def test_without_anything_said_they_are_the_defaults() -> None:
-    own = app.read_settings()
-    assert own.model_dump() == StudioSettings().model_dump()
-    assert own.engine_changes() == {}
+    settings = app.read_settings()
+    assert settings.model_dump() == StudioSettings().model_dump()
+    assert settings.engine_changes() == {}
 
 
 def test_the_environment_fills_every_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {
+    spoken = {
         "TIMBRE_MODEL": "a folder/one, Qwen/two",
         "TIMBRE_DATA": "elsewhere",
         "TIMBRE_API_KEYS": "one,two",
@@ -80,21 +83,21 @@ def test_the_environment_fills_every_group(monkeypatch: pytest.MonkeyPatch) -> N
         "TIMBRE_ENGINE_MAX_NUM_SEQS": "4",
         "TIMBRE_PROFILE": "",
     }
-    for name, value in said.items():
+    for name, value in spoken.items():
         monkeypatch.setenv(name, value)
-    own = app.read_settings(port=1, model=None, api={"body_bytes": 4096})
-    assert own.model == ("a folder/one", "Qwen/two")
-    assert (own.data, own.port, own.profile) == (Path("elsewhere"), 1, None)
-    assert own.api.keys == (SecretStr("one"), SecretStr("two"))
-    assert (own.api.key_rate, own.api.body_bytes) == ("60/minute", 4096)
-    assert own.engine_changes() == {"max_num_seqs": 4}
+    settings = app.read_settings(port=1, model=None, api={"body_bytes": 4096})
+    assert settings.model == ("a folder/one", "Qwen/two")
+    assert (settings.data, settings.port, settings.profile) == (Path("elsewhere"), 1, None)
+    assert settings.api.keys == (SecretStr("one"), SecretStr("two"))
+    assert (settings.api.key_rate, settings.api.body_bytes) == ("60/minute", 4096)
+    assert settings.engine_changes() == {"max_num_seqs": 4}
 
 
 def test_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIMBRE_MODEL", "theirs")
     monkeypatch.setenv("TIMBRE_API_KEYS", "theirs")
-    own = app.read_settings(model=["ours"], api={"keys": ["ours"]})
-    assert (own.model, own.api.keys) == (("ours",), (SecretStr("ours"),))
+    settings = app.read_settings(model=["ours"], api={"keys": ["ours"]})
+    assert (settings.model, settings.api.keys) == (("ours",), (SecretStr("ours"),))
 
 
 @pytest.mark.parametrize(
@@ -124,9 +127,9 @@ def test_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIMBRE_API_KEYS", "very-secret")
     monkeypatch.setenv("TIMBRE_KEY", "very-secret")
     monkeypatch.setenv("TIMBRE_PORT", "none")
-    with pytest.raises(InvalidSetting) as told:
+    with pytest.raises(InvalidSetting) as refused:
         app.read_settings()
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(refused.value)
     monkeypatch.delenv("TIMBRE_PORT")
     assert "secret" not in repr(app.read_settings())
     assert "secret" not in CliRunner().invoke(app.cli, ["settings"]).output
@@ -151,8 +154,8 @@ def test_what_is_no_setting_any_more_has_no_effect_and_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     monkeypatch.setenv(f"TIMBRE_{name}", "3")
-    own = app.read_settings()
-    assert own.model_dump() == StudioSettings().model_dump()
-    told = capsys.readouterr().err
-    assert f"TIMBRE_{name}" in told
-    assert told.count("\n") == 1
+    settings = app.read_settings()
+    assert settings.model_dump() == StudioSettings().model_dump()
+    printed = capsys.readouterr().err
+    assert f"TIMBRE_{name}" in printed
+    assert printed.count("\n") == 1

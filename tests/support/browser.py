@@ -153,9 +153,9 @@ class Visitors:
 
     def _forget(self, url: str) -> None:
         parts = urlsplit(url)
-        told = {"origin": f"{parts.scheme}://{parts.netloc}", "storageTypes": "local_storage"}
+        place = {"origin": f"{parts.scheme}://{parts.netloc}", "storageTypes": "local_storage"}
         if parts.netloc:
-            self._tools.send("Storage.clearDataForOrigin", told)
+            self._tools.send("Storage.clearDataForOrigin", place)
 
 
 @pytest.fixture(scope="module")
@@ -271,15 +271,15 @@ def open_tab(page: Any, name: str) -> None:
     page.evaluate(DRAWN)
 
 
-def until_silent(page: Any, asked: Sequence[object]) -> None:
+def until_silent(page: Any, requests: Sequence[object]) -> None:
     """Wait until a page asks for nothing more for a second; `asked`: its requests, as they come."""
     before = -1
     for _ in range(30):
-        if len(asked) == before:
+        if len(requests) == before:
             break
-        before = len(asked)
+        before = len(requests)
         page.wait_for_timeout(1000)
-    assert len(asked) == before, asked[-8:]
+    assert len(requests) == before, requests[-8:]
 
 
 def paste(page: Any, field: Any, text: str) -> None:

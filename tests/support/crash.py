@@ -18,12 +18,12 @@ class Dead(BaseException):
 @contextmanager
 def dies_after(operations: int) -> Iterator[list[str]]:
     """Allow so many operations on the disk, then none; yields the names of all attempted ones."""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def dying(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            asked.append(name)
-            if len(asked) > operations:
+            requested.append(name)
+            if len(requested) > operations:
                 if name == "write_bytes":  # half of it may have reached the disk
                     real(args[0], args[1][: len(args[1]) // 2])
                 raise Dead
@@ -36,18 +36,18 @@ def dies_after(operations: int) -> Iterator[list[str]]:
             patch.setattr(os, name, dying(name, getattr(os, name)))
         for name in ("write_bytes", "unlink"):
             patch.setattr(pathlib.Path, name, dying(name, getattr(pathlib.Path, name)))
-        yield asked
+        yield requested
 
 
 def every_death(action: Callable[[int], None]) -> int:
     """Call `action` where the first disk operation fails, then the second, … until none does."""
     operations = 0
     while True:
-        with dies_after(operations) as asked:
+        with dies_after(operations) as done:
             try:
                 action(operations)
             except Dead:
                 operations += 1
                 continue
-        assert len(asked) <= operations
+        assert len(done) <= operations
         return operations

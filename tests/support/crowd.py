@@ -84,8 +84,8 @@ async def ask(url: httpx.URL, number: int) -> dict[str, Any]:
     await _head(reader)
     parts = [(time.perf_counter() - began, part) async for part in _parts(reader)]
     writer.close()
-    told = b"".join(part for _, part in parts).decode().splitlines()
-    chunks = [json.loads(line.removeprefix("data: "))[0] for line in told if '"pcm"' in line]
+    lines = b"".join(part for _, part in parts).decode().splitlines()
+    chunks = [json.loads(line.removeprefix("data: "))[0] for line in lines if '"pcm"' in line]
     chunks = chunks[:-1]  # the end repeats the last one
     pcm = b"".join(base64.b64decode(chunk["pcm"]) for chunk in chunks)
     return {
@@ -119,8 +119,8 @@ def closing(url: str) -> float:
     """Seconds from a connection that is closed in the middle to its slot's freedom."""
     with ExitStack() as stack:
         http = stack.enter_context(httpx.Client(base_url=url))
-        asked = http.post(CALL, json={"data": [LONG, "ryan", "auto", ""]}).json()
-        events = http.stream("GET", f"{CALL}/{asked['event_id']}")
+        event = http.post(CALL, json={"data": [LONG, "ryan", "auto", ""]}).json()
+        events = http.stream("GET", f"{CALL}/{event['event_id']}")
         lines = stack.enter_context(events).iter_lines()
         while '"pcm"' not in next(lines):
             pass

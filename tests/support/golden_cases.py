@@ -71,18 +71,18 @@ def record(folder: Path) -> dict[str, Any]:
 def speech_cases() -> list[Case]:
     """Every request of every golden folder."""
     return [
-        Case(folder, name, asked)
+        Case(folder, name, case)
         for folder in golden_folders()
-        for name, asked in record(folder)["cases"].items()
-        if "text" in asked
+        for name, case in record(folder)["cases"].items()
+        if "text" in case
     ]
 
 
 def sampler_cases() -> list[Case]:
     """Every recorded sampling distribution of every golden folder."""
     return [
-        Case(folder, name, asked)
+        Case(folder, name, case)
         for folder in golden_folders()
-        for name, asked in record(folder)["cases"].items()
-        if "history" in asked
+        for name, case in record(folder)["cases"].items()
+        if "history" in case
     ]

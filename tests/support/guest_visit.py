@@ -30,17 +30,17 @@ from studio.ui.login import Login
 KEY = "the-only-key"
 
 
-def application_of(own: StudioSettings, engine: FakeEngine) -> FastAPI:
-    library = Library(shelf(own.data) if own.guests else own.data / "voices")
-    application = create_api(engine, library, own.api)
-    takes, login = open_takes(own), Login(own.api.keys)
-    page.mount_page(application, open_studio(engine, library, takes, guests=own.guests), login)
-    public_server.protect(application, engine, own, login)
+def application_of(settings: StudioSettings, engine: FakeEngine) -> FastAPI:
+    library = Library(shelf(settings.data) if settings.guests else settings.data / "voices")
+    application = create_api(engine, library, settings.api)
+    takes, login = open_takes(settings), Login(settings.api.keys)
+    page.mount_page(application, open_studio(engine, library, takes, guests=settings.guests), login)
+    public_server.protect(application, engine, settings, login)
     return application
 
 
-def served(own: StudioSettings, engine: FakeEngine) -> str:
-    application, address = application_of(own, engine), serving.listen("127.0.0.1", 0)
+def served(settings: StudioSettings, engine: FakeEngine) -> str:
+    application, address = application_of(settings, engine), serving.listen("127.0.0.1", 0)
     threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
     return f"http://127.0.0.1:{address.getsockname()[1]}"
 
@@ -84,7 +84,7 @@ def _browser(url: str, mark: str) -> Client:
 
 
 def _saved(client: Client) -> list[str]:
-    return [own["name"] for own in client.predict(api_name="/voices") if own["kind"] == "saved"]
+    return [each["name"] for each in client.predict(api_name="/voices") if each["kind"] == "saved"]
 
 
 def _refused(client: Client) -> str:
@@ -97,5 +97,5 @@ def _refused(client: Client) -> str:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    told = {"visit": visit(folder / "open"), "locked": locked(folder / "locked")}
-    print(json.dumps(told), file=sys.__stdout__)  # what a server prints is in its log
+    found = {"visit": visit(folder / "open"), "locked": locked(folder / "locked")}
+    print(json.dumps(found), file=sys.__stdout__)  # what a server prints is in its log

@@ -90,9 +90,9 @@ class Handler(BaseHTTPRequestHandler):
         if not path.is_file():
             return self._refuse(404, "EntryNotFound")
         data, start = path.read_bytes(), 0
-        asked = self.headers.get("Range", "")
-        if asked.startswith("bytes="):
-            start = int(asked.removeprefix("bytes=").partition("-")[0])
+        span = self.headers.get("Range", "")
+        if span.startswith("bytes="):
+            start = int(span.removeprefix("bytes=").partition("-")[0])
         self.send_response(206 if start else 200)
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")

@@ -25,8 +25,8 @@ from tests.support.serving import serving
 
 def twin() -> FakeCheckpoint:
     """The embedded model but for the length of a voice's vector, which is the fake worker's."""
-    (own,) = read_capabilities([MINI]).values()
-    return FakeCheckpoint(replace(own, width=fake_capabilities().width))
+    (able,) = read_capabilities([MINI]).values()
+    return FakeCheckpoint(replace(able, width=fake_capabilities().width))
 
 
 def main(folder: str) -> None:

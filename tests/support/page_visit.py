@@ -32,18 +32,22 @@ def visit(data: Path, url: str = "") -> dict[str, Any]:
         url = url or served(engine, data)
         client = Client(url, verbose=False, download_files=str(data))
         expected = engine.submit(SpeechRequest(TEXT, Preset("ryan"), seed=3)).collect()
-        asked = {"text": TEXT, "voice": "ryan", "seed": "3"}
-        told = client.view_api(return_format="dict")["named_endpoints"]
+        requested = {"text": TEXT, "voice": "ryan", "seed": "3"}
+        endpoints = client.view_api(return_format="dict")["named_endpoints"]
         return {
             "expected": expected.tobytes().hex(),
-            "file": _samples(client.predict(**asked, api_name="/speak")),
+            "file": _samples(client.predict(**requested, api_name="/speak")),
             "others": {
                 "no voice": _samples(
                     client.predict(text=TEXT, voice=None, seed=None, api_name="/speak")
                 ),
-                "alloy": _samples(client.predict(**{**asked, "voice": "alloy"}, api_name="/speak")),
+                "alloy": _samples(
+                    client.predict(**{**requested, "voice": "alloy"}, api_name="/speak")
+                ),
                 "alloy:0.5,nova:0.5": _samples(
-                    client.predict(**{**asked, "voice": "alloy:0.5,nova:0.5"}, api_name="/speak")
+                    client.predict(
+                        **{**requested, "voice": "alloy:0.5,nova:0.5"}, api_name="/speak"
+                    )
                 ),
             },
             "stream": _joined(client.submit(TEXT, "ryan", api_name="/stream")),
@@ -52,7 +56,7 @@ def visit(data: Path, url: str = "") -> dict[str, Any]:
             "music": _script(
                 client.predict(text=f"{TEXT} {TEXT}", music=_music(data), api_name="/script")
             ),
-            "endpoints": told,
+            "endpoints": endpoints,
             "refusal": _refusal(client),
             "opening": _opening(client),
         }
@@ -93,7 +97,7 @@ def _joined(job: Any) -> dict[str, Any]:
 def _opening(client: Client) -> list[bool]:
     """Whether each event that a page opens with is queued."""
     events = client.config["dependencies"]
-    return [own["queue"] for own in events if "load" in (name for _, name in own["targets"])]
+    return [each["queue"] for each in events if "load" in (name for _, name in each["targets"])]
 
 
 def _refusal(client: Client) -> str:
@@ -106,5 +110,5 @@ def _refusal(client: Client) -> str:
 
 if __name__ == "__main__":
     folder, *addresses = sys.argv[1:]
-    told = json.dumps(visit(Path(folder), *addresses), default=str)
-    print(told, file=sys.__stdout__)  # what a server prints is in its log
+    printed = json.dumps(visit(Path(folder), *addresses), default=str)
+    print(printed, file=sys.__stdout__)  # what a server prints is in its log

@@ -107,13 +107,13 @@ class Stage:
             async for payload in takes.play(self._ask, self._keep):
                 yield payload
 
-        def told(event: gr.EventData) -> str:
+        def pressed(event: gr.EventData) -> str:
             return f"{event._data['reason']} {event._data['samples']} {event._data['take']}"
 
         button = gr.Button(f"Speak by {name}")
         player = live_player(takes, elem_id=name)
         plays(player, [button.click], speak)
-        player.take(told, None, gr.Textbox(label="take", elem_id=f"take-{name}"))
+        player.take(pressed, None, gr.Textbox(label="take", elem_id=f"take-{name}"))
 
     def _ask(self) -> Performance:
         self.performed.append(self.submit())

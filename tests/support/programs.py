@@ -14,10 +14,10 @@ ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".pytest_cache" / "d" / "timbre"  # of first starts
 
 
-def environment(**own: str) -> dict[str, str]:
+def environment(**variables: str) -> dict[str, str]:
     """This process's, without what whoever runs the tests has set of Timbre's settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TIMBRE_")}
-    return {**kept, "TIMBRE_CACHE": str(CACHE), **own}
+    return {**kept, "TIMBRE_CACHE": str(CACHE), **variables}
 
 
 def visited(module: str, *arguments: str, timeout: float, secret: str = "") -> Any:

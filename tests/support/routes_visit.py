@@ -34,18 +34,18 @@ def gradio_routes(application: Any) -> Iterator[tuple[str, str]]:
 
 
 def visit(data: Path, closed: list[str]) -> dict[str, Any]:
-    own = StudioSettings.model_validate({"data": data, "api": {"keys": (KEY,)}})
+    settings = StudioSettings.model_validate({"data": data, "api": {"keys": (KEY,)}})
     library = Library(data / "voices")
     with FakeEngine() as engine:
-        application, login = create_api(engine, library, own.api), Login(own.api.keys)
+        application, login = create_api(engine, library, settings.api), Login(settings.api.keys)
         mount_page(application, open_studio(engine, library), login)
         page = application.routes[-1].app  # type: ignore[attr-defined]
-        protect(application, engine, own, login)
+        protect(application, engine, settings, login)
         with TestClient(application, base_url="http://localhost") as client:
-            return {"routes": sorted(gradio_routes(page)), **asked(client, closed)}
+            return {"routes": sorted(gradio_routes(page)), **answers_of(client, closed)}
 
 
-def asked(client: TestClient, closed: list[str]) -> dict[str, Any]:
+def answers_of(client: TestClient, closed: list[str]) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     seen["closed"] = {
         f"{method} {path}": client.request(method, path, json={}).status_code

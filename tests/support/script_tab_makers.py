@@ -11,7 +11,7 @@ import numpy as np
 from engine import SAMPLE_RATE
 from studio.ui.tabs.script.handlers import ScriptTab, Shown
 from studio.ui.tabs.script.view import View
-from tests.support.tab_makers import heard, told
+from tests.support.tab_makers import heard, payloads_of
 
 LINES = 6  # of the example
 LONG = "\n\n".join(f"This is the sentence with the number {number}." for number in range(60))
@@ -41,7 +41,7 @@ def statuses(tab: ScriptTab, number: str) -> list[str]:
 
 
 def spoken(tab: ScriptTab, number: str, aloud: bool = True) -> bytes:
-    payloads = told(tab.playback.speak(number, aloud))
+    payloads = payloads_of(tab.playback.speak(number, aloud))
     return heard([each for each in payloads if each])
 
 

@@ -65,7 +65,7 @@ def mounted(app: fastapi.FastAPI, blocks: gr.Blocks) -> fastapi.FastAPI:
     return gr.mount_gradio_app(app, blocks, "/", run_history=False, ssr_mode=False, head=head)
 
 
-def told(payloads: AsyncIterator[Any]) -> list[Any]:
+def payloads_of(payloads: AsyncIterator[Any]) -> list[Any]:
     """All events that a player would get."""
 
     async def all_of() -> list[Any]:

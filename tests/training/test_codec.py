@@ -46,10 +46,10 @@ def test_a_window_is_a_part_of_the_whole() -> None:
 def test_gradients_reach_the_encoder_and_words_stay_apart() -> None:
     codec, wave = Codec().train(), small_wave()
     codec(wave, torch.tensor([15, UNQUANTISED])).wave.square().sum().backward()
-    said, sounds = codec._halves()
+    spoken, sounds = codec._halves()
     assert codec.encoder.encoder.layers[0].conv.weight.grad.abs().sum() > 0
     assert sounds.input_proj.weight.grad.abs().sum() > 0
-    assert said.input_proj.weight.grad is None  # codebook 0 hears only of phones
+    assert spoken.input_proj.weight.grad is None  # codebook 0 hears only of phones
 
 
 def test_a_codebook_finds_the_clusters() -> None:
@@ -88,8 +88,8 @@ def test_warming_up_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [False, True]
     for network, old in zip(trainer.networks(), before, strict=True):
         assert all(torch.equal(value, old[name]) for name, value in network.state_dict().items())
-    told = [each for part in trainer.optimizer.parts for each in part.state.values()]
-    moments = [value for each in told for value in each.values()]
+    states = [each for part in trainer.optimizer.parts for each in part.state.values()]
+    moments = [value for each in states for value in each.values()]
     assert moments
     moments += trainer.losses.lengths.values()
     assert all(float(value.abs().sum()) == 0 for value in moments)

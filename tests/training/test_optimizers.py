@@ -37,20 +37,20 @@ def test_a_step_has_the_same_size_whatever_the_gradient() -> None:
 @pytest.mark.parametrize("shape", [(48, 32), (32, 48), (32, 32)])
 def test_steps_are_those_of_torchs_muon(shape: tuple[int, int]) -> None:
     torch.manual_seed(0)
-    own = torch.randn(shape, requires_grad=True)
-    plain = own.detach().clone().requires_grad_()
-    before, rate = own.detach().clone(), 0.01
+    ours = torch.randn(shape, requires_grad=True)
+    plain = ours.detach().clone().requires_grad_()
+    before, rate = ours.detach().clone(), 0.01
     optimizers = (
-        Muon([(own, [len(own)])], torch.tensor(rate)),
+        Muon([(ours, [len(ours)])], torch.tensor(rate)),
         torch.optim.Muon([plain], rate, weight_decay=0.03, adjust_lr_fn="match_rms_adamw"),
     )
     for _ in range(4):
-        own.grad = torch.randn(shape)
-        plain.grad = own.grad.clone()
+        ours.grad = torch.randn(shape)
+        plain.grad = ours.grad.clone()
         for optimizer in optimizers:
             optimizer.step()
     moved = (plain - before).norm()
-    assert (own - plain).norm() < 0.03 * moved  # torch's product is in bfloat16
+    assert (ours - plain).norm() < 0.03 * moved  # torch's product is in bfloat16
 
 
 def test_a_fused_weight_is_several_matrices() -> None:

@@ -71,7 +71,7 @@ def run(tmp_path: Path, work: Path) -> Run:
     def run(
         script: str = "recipe.sh", *more: str, fails: str = "", **settings: str
     ) -> subprocess.CompletedProcess[str]:
-        own = {
+        variables = {
             "PATH": f"{tools}:{os.environ['PATH']}",
             "PYTHON": "python",
             "WORK": str(work),
@@ -79,20 +79,20 @@ def run(tmp_path: Path, work: Path) -> Run:
             "GPUS": "1",
         }
         return subprocess.run(
-            ["sh", TRAINING / script, work, *more], env={**own, **settings}, check=False,
+            ["sh", TRAINING / script, work, *more], env={**variables, **settings}, check=False,
             capture_output=True, text=True, cwd=ROOT, timeout=60,
         )  # fmt: skip
 
     return run
 
 
-def asked(work: Path, module: str = "") -> list[str]:
+def steps_of(work: Path, module: str = "") -> list[str]:
     lines = (work / "asked").read_text().splitlines()
     return [line for line in lines if line.startswith(f"training.{module}")]
 
 
 def modules(work: Path) -> list[str]:
-    return [line.split()[0].removeprefix("training.") for line in asked(work)]
+    return [line.split()[0].removeprefix("training.") for line in steps_of(work)]
 
 
 def test_each_step_is_done_once_and_in_order(work: Path, run: Run) -> None:
@@ -107,15 +107,15 @@ def test_a_step_that_fails_ends_the_recipe_and_is_gone_on_from(work: Path, run: 
     assert run(fails="training.train_decoder").returncode != 0
     assert "train_talker" not in modules(work)
     assert run().returncode == 0
-    assert len(asked(work, "train_codec ")) == 1
-    first, *_, last = asked(work, "train_decoder ")
+    assert len(steps_of(work, "train_codec ")) == 1
+    first, *_, last = steps_of(work, "train_decoder ")
     assert "--restart" in first
     assert "--restart" not in last  # a schedule goes on where it was broken off
 
 
 def test_gpus_that_cannot_train_together_do_it_alone(work: Path, run: Run) -> None:
     assert run(fails="--peers 2", GPUS="2").returncode == 0
-    calls = asked(work, "train_codec ")
+    calls = steps_of(work, "train_codec ")
     assert sorted("--peers" in call for call in calls) == [False, True, True]
 
 
@@ -143,9 +143,9 @@ def test_a_step_beside_others_that_fails_ends_the_recipe(work: Path, run: Run) -
 
 def test_from_nothing_and_with_people(work: Path, run: Run, tmp_path: Path) -> None:
     assert run(BEGIN="", PEOPLE=str(tmp_path)).returncode == 0
-    assert asked(work, "resume") == []
-    assert len(asked(work, "tokenizer ")) == len(asked(work, "train_speaker ")) == 1
-    (codec,) = asked(work, "train_codec ")
+    assert steps_of(work, "resume") == []
+    assert len(steps_of(work, "tokenizer ")) == len(steps_of(work, "train_speaker ")) == 1
+    (codec,) = steps_of(work, "train_codec ")
     assert f"--people {work}/people" in codec
 
 
@@ -165,15 +165,15 @@ def test_a_lent_machine_hands_out_what_is_new(work: Path, run: Run, tmp_path: Pa
             break
     run("lent.sh", str(out), "0")
     assert (out / "logs.txt").read_text()
-    split = [line.split() for line in asked(work, "state") if " split " in line]
+    split = [line.split() for line in steps_of(work, "state") if " split " in line]
     sent = {path.rpartition("/")[2] for *_, path, _ in split}
-    assert sent == {"codec.pt", "decoder.pt", "talker.pt", "speaker.pt"}, asked(work, "state")
+    assert sent == {"codec.pt", "decoder.pt", "talker.pt", "speaker.pt"}, steps_of(work, "state")
 
 
 def test_every_option_is_one_of_its_module(work: Path, run: Run, tmp_path: Path) -> None:
     run(BEGIN="", PEOPLE=str(tmp_path))
     shared = "".join((TRAINING / f"{name}.py").read_text() for name in ("train_loop", "peers"))
-    for line in asked(work):
+    for line in steps_of(work):
         module, *rest = line.split()
         source = (ROOT / f"{module.replace('.', '/')}.py").read_text() + shared
         if module in BORROWED:

@@ -21,8 +21,8 @@ def test_they_are_those_of_the_whole_predictor() -> None:
     target[3] = NONE  # a row without a frame
     there = target[:, 0] != NONE
     with torch.no_grad():
-        own = rest_losses(talker, hidden, target, DEEP)
+        some = rest_losses(talker, hidden, target, DEEP)
         logits = talker.predict(hidden, target.clamp(min=0))
     each = F.cross_entropy(logits.transpose(1, 2), target[:, 1:].clamp(min=0), reduction="none")
-    torch.testing.assert_close(own[:HEARD], each[there].mean(0)[:HEARD])
-    torch.testing.assert_close(own[HEARD:], each[:DEEP][there[:DEEP]].mean(0)[HEARD:])
+    torch.testing.assert_close(some[:HEARD], each[there].mean(0)[:HEARD])
+    torch.testing.assert_close(some[HEARD:], each[:DEEP][there[:DEEP]].mean(0)[HEARD:])

@@ -121,8 +121,8 @@ def test_clock_leaves_out_the_time_a_process_was_stopped(monkeypatch: pytest.Mon
 def test_the_mean_of_states_has_what_all_of_them_have(tmp_path: Path) -> None:
     here = {"talker": {"a": torch.ones(2), "b": torch.ones(3)}, "phones": {}, "step": 3}
     there = {"talker": {"a": 5 * torch.ones(2).half(), "b": torch.ones(4)}, "step": 9}
-    for name, own in (("here", here), ("there", there)):
-        state.save(own, tmp_path / f"{name}.pt")
+    for name, each in (("here", here), ("there", there)):
+        state.save(each, tmp_path / f"{name}.pt")
     state.save_mean([(tmp_path / "here.pt", 3), (tmp_path / "there.pt", 1)], tmp_path / "mean.pt")
     found = state.load(tmp_path / "mean.pt")
     assert found.keys() == {"talker"}

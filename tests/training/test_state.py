@@ -60,13 +60,13 @@ def test_what_a_mean_leaves_out_is_named(
 ) -> None:
     here = {"talker": {"a": torch.ones(2), "b": torch.ones(3)}, "phones": {"c": torch.ones(1)}}
     there = {"talker": {"a": torch.ones(2), "b": torch.ones(4), "d": torch.ones(1)}}
-    for name, own in (("here", here), ("there", there)):
-        state.save(own, tmp_path / f"{name}.pt")
+    for name, each in (("here", here), ("there", there)):
+        state.save(each, tmp_path / f"{name}.pt")
     parts = [(tmp_path / "here.pt", 1.0), (tmp_path / "there.pt", 1.0)]
     state.save_mean(parts, tmp_path / "mean.pt")
-    told = capsys.readouterr().out
-    assert "talker: left out, not in one shape in all states: b, d" in told
-    assert "phones: left out, not in one shape in all states: c" in told
+    printed = capsys.readouterr().out
+    assert "talker: left out, not in one shape in all states: b, d" in printed
+    assert "phones: left out, not in one shape in all states: c" in printed
     state.save({"phones": here["phones"]}, tmp_path / "there.pt")
     state.save({"talker": here["talker"]}, tmp_path / "here.pt")
     with pytest.raises(SystemExit, match="no weights in common"):

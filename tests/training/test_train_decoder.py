@@ -149,11 +149,11 @@ def test_discriminators_learn_to_tell_noise_from_tones() -> None:
     losses = WaveLosses(CPU, torch.tensor(1e-3), learn_phones=False)
     tone = 0.3 * torch.sin(torch.arange(2 * FRAME) * 0.05).repeat(2, 1)
     phones = torch.zeros(2, 8, dtype=torch.long)
-    told = []
+    reports = []
     for _ in range(12):
         found, _ = losses(0.1 * torch.randn_like(tone), tone, phones, adversarial=True)
-        told.append(float(found["discriminators"]))
-    assert told[-1] < 0.5 * told[0]
+        reports.append(float(found["discriminators"]))
+    assert reports[-1] < 0.5 * reports[0]
 
 
 @pytest.mark.parametrize("seconds", [0.4, 0.8, 3.2])

@@ -42,8 +42,8 @@ def test_who_has_the_device() -> None:
         kernel("predict", 180, 190),
         kernel("predict", 190, 200),
     ]
-    told = {"nothing": 0.2, "step alone": 0.4, "codec alone": 0.2, "both": 0.2}
-    assert shares(found) == told
+    seconds = {"nothing": 0.2, "step alone": 0.4, "codec alone": 0.2, "both": 0.2}
+    assert shares(found) == seconds
 
 
 def test_the_host_is_late_for_what_it_has_not_launched() -> None:
@@ -63,9 +63,9 @@ def test_prompts_are_told_from_frames_by_their_launch() -> None:
     prompt = [kernel(name, at, at + 1, 5) for at, name in enumerate(names)]
     others = ("predict", "pick", "_add_norm", "gemm", "_add_norm")
     frame = [kernel(name, at, at + 1, 6) for at, name in enumerate(others, 10)]
-    told = [part for part, _ in by_step_part([*prompt, *frame])]
-    assert told[:6] == ["prompts"] * 5 + ["rest"]
-    assert told[6:] == ["predictor", "rest", "talker", "talker", "talker"]
+    parts = [part for part, _ in by_step_part([*prompt, *frame])]
+    assert parts[:6] == ["prompts"] * 5 + ["rest"]
+    assert parts[6:] == ["predictor", "rest", "talker", "talker", "talker"]
 
 
 def test_every_kernel_that_is_told_by_name_exists() -> None:
@@ -77,11 +77,11 @@ def test_every_kernel_that_is_told_by_name_exists() -> None:
 def test_a_trace_of_a_device_in_lines() -> None:
     found = [kernel("predict", 0, 2_000_000, 1), kernel("Memcpy DtoH", 2_000_000, 2_500_000, 2)]
     made = [Call("cudaGraphLaunch", 1, 0, 1000), Call("cudaLaunchKernel", 3, 2000, 500)]
-    told = call_figures(made, 2) | device_figures(found, made, 2)
-    assert (told["graphs"], told["outside"], told["host_late"]) == (0.5, 0.5, 0)
-    assert (told["ms"]["predictor"], told["ms"]["copies"]) == (1, 0.25)
-    assert [call["name"] for call in told["calls"]] == ["cudaGraphLaunch", "cudaLaunchKernel"]
-    shown = dict(trace_lines(told | {"turn_ms": 7.0}))
+    figures = call_figures(made, 2) | device_figures(found, made, 2)
+    assert (figures["graphs"], figures["outside"], figures["host_late"]) == (0.5, 0.5, 0)
+    assert (figures["ms"]["predictor"], figures["ms"]["copies"]) == (1, 0.25)
+    assert [call["name"] for call in figures["calls"]] == ["cudaGraphLaunch", "cudaLaunchKernel"]
+    shown = dict(trace_lines(figures | {"turn_ms": 7.0}))
     assert shown["turn under trace"].strip() == "7.00"
     assert shown["  nothing runs"].endswith("(host late 0.0%)")
     assert len(shown) + len(OWN) + len(KINDS) + 5 <= LINES + 1  # a replay has a part that it is in
@@ -97,9 +97,9 @@ def test_parts_are_the_whole_of_a_turn() -> None:
     assert sum(turn.parts.values()) == pytest.approx(turn.ended - turn.begun)
     assert turn.parts["frames"] >= 0.002
     assert dict(turn.calls) == {"launch": 1, "frames": 1}
-    told = dict(part_times([turn], [turn]))
-    assert list(told) == ["launch", "frames", REST]
-    assert sum(part["share"] for part in told.values()) == pytest.approx(1, abs=1e-3)
+    times = dict(part_times([turn], [turn]))
+    assert list(times) == ["launch", "frames", REST]
+    assert sum(part["share"] for part in times.values()) == pytest.approx(1, abs=1e-3)
 
 
 def test_turns_are_told_by_what_is_in_them() -> None:
@@ -110,14 +110,14 @@ def test_turns_are_told_by_what_is_in_them() -> None:
         StepPlan(2),
     ]
     plans.append(StepPlan(3, prefill=prompt, codec_decode=chunk))
-    told = dict(kind_times([Turn(0, 1, plan=plan) for plan in plans]))
-    assert [told[kind]["turns"] for kind in KINDS] == [1, 1, 1, 1]
-    assert told["codec"]["rows"] == 2
+    times = dict(kind_times([Turn(0, 1, plan=plan) for plan in plans]))
+    assert [times[kind]["turns"] for kind in KINDS] == [1, 1, 1, 1]
+    assert times["codec"]["rows"] == 2
 
 
 def test_a_trace_that_fails_is_told() -> None:
-    told = trace_figures(None, 0)  # type: ignore[arg-type]
-    assert "AttributeError" in told["error"]
+    figures = trace_figures(None, 0)  # type: ignore[arg-type]
+    assert "AttributeError" in figures["error"]
 
 
 @pytest.mark.slow
@@ -131,12 +131,12 @@ def test_loads_of_a_small_model(
     report = json.loads((out / "loads.json").read_text())["loads"]
     assert [found["load"] for found in report] == ["closed 2", "burst 3"]
     for found in report:
-        told, trace = found["host"], found["trace"]
+        host, trace = found["host"], found["trace"]
         assert found["failed"] == 0
-        assert 0 < told["work"]["rows"]["mean"] <= 4  # turns with prompts or codec work have none
-        assert sum(kind["turns"] for kind in told["kinds"].values()) == told["turns"] > 0
-        assert {"plan", "frames", "wait for device", "commit"} <= told["parts"].keys() <= {*OWN}
-        shares = [part["share"] for part in told["parts"].values()]
+        assert 0 < host["work"]["rows"]["mean"] <= 4  # turns with prompts or codec work have none
+        assert sum(kind["turns"] for kind in host["kinds"].values()) == host["turns"] > 0
+        assert {"plan", "frames", "wait for device", "commit"} <= host["parts"].keys() <= {*OWN}
+        shares = [part["share"] for part in host["parts"].values()]
         assert sum(shares) == pytest.approx(1, abs=0.01)
         assert trace["turns"] > 0
         assert any(call["name"].startswith("aten::") for call in trace["calls"])
@@ -144,5 +144,5 @@ def test_loads_of_a_small_model(
     assert shown == table(report).splitlines()
     assert len(shown) <= LINES
     report[0] |= {"failed": 1, "first_error": "Busy", "trace": {"error": "no tracer"}}
-    told = dict(lines(report[0]))
-    assert (told["failed"], told["turn under trace"]) == ("1: Busy", "no tracer")
+    host = dict(lines(report[0]))
+    assert (host["failed"], host["turn under trace"]) == ("1: Busy", "no tracer")

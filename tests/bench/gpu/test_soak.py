@@ -57,13 +57,13 @@ def test_soak_of_a_small_model(
             change=["max_num_seqs=4"],
             out=tmp_path,
         )
-    told, shown = json.loads((tmp_path / "soak.json").read_text()), capsys.readouterr().out
-    assert (ended.value.code, told["wrong"]) == (0, [])
-    assert told["good"]
-    assert (told["failed"], told["stuck"], told["remains"]) == (0, 0, {})
-    compared = told["again"]["compared"]  # a busy machine finishes few in the time
-    assert min(told["whole"], 3) >= compared == told["again"]["same"] >= 1
-    assert told["again"]["largest_difference"] < 1e-3
+    printed, shown = json.loads((tmp_path / "soak.json").read_text()), capsys.readouterr().out
+    assert (ended.value.code, printed["wrong"]) == (0, [])
+    assert printed["good"]
+    assert (printed["failed"], printed["stuck"], printed["remains"]) == (0, 0, {})
+    compared = printed["again"]["compared"]  # a busy machine finishes few in the time
+    assert min(printed["whole"], 3) >= compared == printed["again"]["same"] >= 1
+    assert printed["again"]["largest_difference"] < 1e-3
     assert shown.splitlines()[-1] == "good"
     assert len(shown.splitlines()) <= 8
 
@@ -123,8 +123,8 @@ def test_a_wrong_frame_is_heard() -> None:
 
 def test_parted_codes_are_wrong_in_float32_alone() -> None:
     exact = distance(heard().pcm, heard().pcm)
-    told, wrong = compare([None, 7], [exact, exact], half=True)
-    assert (told["same"], told["parted_at"], wrong) == (1, [7], [])
+    parted, wrong = compare([None, 7], [exact, exact], half=True)
+    assert (parted["same"], parted["parted_at"], wrong) == (1, [7], [])
     assert compare([None, 7], [exact], half=False)[1] == ["1 have other codes when they are alone"]
     assert compare([], [], half=True)[1] == ["no answer was compared"]
 
@@ -139,6 +139,6 @@ def test_growth_and_what_remains_are_wrong() -> None:
     assert found["process"]["mb_a_minute"] == pytest.approx(12)
     assert found["process"]["grown_mb"] == pytest.approx(20)
     assert found["allocated"]["grown_mb"] == 0
-    told = {"remains": {"slots": 1}, "failed_steps": 0, "memory": found}
-    assert len([*find_faults(told, 64)]) == 1
-    assert len([*find_faults(told, 10)]) == 2
+    summary = {"remains": {"slots": 1}, "failed_steps": 0, "memory": found}
+    assert len([*find_faults(summary, 64)]) == 1
+    assert len([*find_faults(summary, 10)]) == 2

@@ -37,11 +37,11 @@ def test_both_ways_of_writing_a_thing_are_one(spoken: str, transcript: str) -> N
 
 
 def test_changes_are_told_apart() -> None:
-    said = canonical("of having nothing to do once or twice")
+    spoken = canonical("of having nothing to do once or twice")
     again = canonical("of having nothing to do having nothing to do once or twice")
-    found = differences(said, again)
+    found = differences(spoken, again)
     assert (found.added, found.missing, found.wrong) == (4, 0, 0)
-    found = differences(said, canonical("having nothing to see once or twice"))
+    found = differences(spoken, canonical("having nothing to see once or twice"))
     assert (found.added, found.missing, found.wrong) == (0, 1, 1)
 
 

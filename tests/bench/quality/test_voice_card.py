@@ -92,30 +92,30 @@ def pcm(length: int) -> Any:
 
 @pytest.mark.parametrize("kind", recordings.formats())
 def test_a_group_comes_back_as_it_was(tmp_path: Path, kind: str) -> None:
-    said = [Spoken(Take("g", "v", str(n), n), pcm(n), "length") for n in (4_000, 0, 12_345)]
-    recordings.write(tmp_path, "g", said, kind)
+    spoken = [Spoken(Take("g", "v", str(n), n), pcm(n), "length") for n in (4_000, 0, 12_345)]
+    recordings.write(tmp_path, "g", spoken, kind)
     back = list(recordings.read(tmp_path, "g"))
     assert recordings.groups(tmp_path) == ["g"]
-    assert [each.take for each in back] == [each.take for each in said]
+    assert [each.take for each in back] == [each.take for each in spoken]
     assert [each.reason for each in back] == ["length"] * 3
     assert [len(each.pcm) for each in back] == [4_000, 0, 12_345]
     if kind != "ogg":  # which is near, not alike
-        assert all((a.pcm == b.pcm).all() for a, b in zip(back, said, strict=True))
+        assert all((a.pcm == b.pcm).all() for a, b in zip(back, spoken, strict=True))
 
 
 def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
-    takes, asked = [Take(f"g{n // 2}", "v", str(n), n) for n in range(6)], list[str]()
+    takes, requested = [Take(f"g{n // 2}", "v", str(n), n) for n in range(6)], list[str]()
 
     def say(some: Iterable[Take]) -> Iterator[Spoken]:
         for take in some:
-            asked.append(take.text)
+            requested.append(take.text)
             yield Spoken(take, pcm(10))
 
     keep(tmp_path, takes[2:4], say, "wav")
     keep(tmp_path, takes, say, "wav", by=0.0)
-    assert asked == ["2", "3"]
+    assert requested == ["2", "3"]
     keep(tmp_path, takes, say, "wav")
-    assert asked == ["2", "3", "0", "1", "4", "5"]
+    assert requested == ["2", "3", "0", "1", "4", "5"]
     assert recordings.groups(tmp_path) == ["g0", "g1", "g2"]
 
 
@@ -151,29 +151,29 @@ def test_somebody_has_to_speak(
 
 def test_what_is_not_judged_yet_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More sentences, more of them for DNSMOS, and takes that were spoken anew."""
-    asked = list[int]()
+    calls = list[int]()
 
     def judged(each: Spoken, clean: bool) -> judge.Judged:
-        asked.append(each.take.seed)
+        calls.append(each.take.seed)
         seconds = len(each.pcm) / recordings.SAMPLE_RATE
         found: dict[str, Any] = {"take": asdict(each.take), "reason": each.reason}
         found |= dict.fromkeys(("pitch", "spread", "voiced", "centroid"), 1.0)
         return judge.Judged(**found, seconds=seconds, clean=3.0 if clean else None)
 
     def judge_again(sentences: int, clean: int) -> list[int]:
-        asked.clear()
-        assert judge.judge_group(tmp_path, "voices.v", sentences, clean) == len(asked)
-        return list(asked)
+        calls.clear()
+        assert judge.judge_group(tmp_path, "voices.v", sentences, clean) == len(calls)
+        return list(calls)
 
     monkeypatch.setattr(judge, "judged", judged)
-    said = [Spoken(Take("voices.v", "v", str(n), n), pcm(1000 + n)) for n in range(6)]
-    recordings.write(tmp_path, "voices.v", said, "wav")
+    spoken = [Spoken(Take("voices.v", "v", str(n), n), pcm(1000 + n)) for n in range(6)]
+    recordings.write(tmp_path, "voices.v", spoken, "wav")
     assert judge_again(4, 2) == [0, 1, 2, 3]
     assert judge_again(4, 2) == judge_again(2, 1) == []
     assert judge_again(4, 3) == [2]
     assert judge_again(6, 3) == [4, 5]
-    said[1] = replace(said[1], pcm=pcm(999))
-    recordings.write(tmp_path, "voices.v", said, "wav")
+    spoken[1] = replace(spoken[1], pcm=pcm(999))
+    recordings.write(tmp_path, "voices.v", spoken, "wav")
     assert judge_again(6, 0) == [1]
     rows = judge.read_judged(tmp_path)
     assert [row.take["seed"] for row in rows] == list(range(6))
@@ -194,13 +194,13 @@ def test_a_model_says_what_is_asked(tmp_path: Path) -> None:
     speak_model(str(MINI), tmp_path / "model", tmp_path / "references", SMALL, plan.PARTS, "wav", 8)
     there = {group.split(".")[0] for group in recordings.groups(tmp_path / "model")}
     assert there == set(plan.PARTS) - {"long"}
-    said = [
+    spoken = [
         each
         for group in recordings.groups(tmp_path / "model")
         for each in recordings.read(tmp_path / "model", group)
     ]
-    assert {each.reason for each in said} == {"finished"}
-    assert min(len(each.pcm) for each in said) > 0.5 * recordings.SAMPLE_RATE
+    assert {each.reason for each in spoken} == {"finished"}
+    assert min(len(each.pcm) for each in spoken) > 0.5 * recordings.SAMPLE_RATE
 
 
 # How it is counted.
@@ -306,8 +306,8 @@ def test_blends_are_as_good_as_their_worst_step() -> None:
 
 
 def test_what_was_missed_is_bold_and_what_was_not_measured_is_no_line() -> None:
-    told = figures.whole({"model": [row(natural=3.0)], "teacher": [row(natural=4.2)]})
-    text = card.markdown(told)
+    shown = figures.whole({"model": [row(natural=3.0)], "teacher": [row(natural=4.2)]})
+    text = card.markdown(shown)
     assert "| DistillMOS, named voices | ≥ 4 | **3** | 4.2 |" in text
     assert "blends in order" not in text
     assert "| a | 3 / 4.2 |" in text

@@ -23,17 +23,17 @@ def test_errors_are_a_distance(a: list[str], b: list[str], c: list[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("said", "heard", "errors"),
+    ("spoken", "heard", "errors"),
     [("a b c", "a b c", 0), ("a b c", "a c", 1), ("a b", "a x b", 1), ("a b", "", 2), ("", "a", 1)],
 )
-def test_errors_are_words_missed_added_or_changed(said: str, heard: str, errors: int) -> None:
-    assert word_errors(said.split(), heard.split()) == errors
+def test_errors_are_words_missed_added_or_changed(spoken: str, heard: str, errors: int) -> None:
+    assert word_errors(spoken.split(), heard.split()) == errors
 
 
 @given(st.lists(st.integers(), max_size=8, unique=True), st.integers(0, 8))
 def test_what_is_cut_off_the_end_is_counted(numbers: list[int], kept: int) -> None:
-    said = [str(number) for number in numbers]
-    assert unsaid_end(said, said[:kept]) == len(said[kept:])
+    spoken = [str(number) for number in numbers]
+    assert unsaid_end(spoken, spoken[:kept]) == len(spoken[kept:])
 
 
 def test_another_word_at_the_end_was_said() -> None:
@@ -79,11 +79,11 @@ def test_an_and_without_numbers_counts() -> None:
     ],
 )
 def test_a_time_without_its_colon_is_a_time_where_one_was_said(text: str, transcript: str) -> None:
-    said = spoken_words(text)
-    assert heard_words(said, transcript) == said
+    spoken = spoken_words(text)
+    assert heard_words(spoken, transcript) == spoken
 
 
 def test_a_misheard_time_is_an_error() -> None:
-    said = spoken_words("The train leaves at 5:20.")
-    assert word_errors(said, heard_words(said, "The train leaves at 530.")) == 1
-    assert word_errors(said, heard_words(said, "The train leaves at 5.")) == 1
+    spoken = spoken_words("The train leaves at 5:20.")
+    assert word_errors(spoken, heard_words(spoken, "The train leaves at 530.")) == 1
+    assert word_errors(spoken, heard_words(spoken, "The train leaves at 5.")) == 1

@@ -37,9 +37,9 @@ def test_a_missing_environment_is_told_before_anything_is_measured(tmp_path: Pat
 def test_a_comparison_asks_for_as_many_jobs_as_the_bench_asks() -> None:
     app = typer.Typer()
     app.command()(cpu_comparison.main)
-    told = CliRunner().invoke(app, ["--model", "m", "--requests", "2"])
-    assert told.exit_code == 2
-    assert "greater than or equal to 3" in " ".join(told.output.replace("│", " ").split())
+    result = CliRunner().invoke(app, ["--model", "m", "--requests", "2"])
+    assert result.exit_code == 2
+    assert "greater than or equal to 3" in " ".join(result.output.replace("│", " ").split())
 
 
 def test_the_reference_has_the_jobs_and_figures_of_the_bench() -> None:

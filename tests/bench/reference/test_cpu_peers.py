@@ -59,9 +59,9 @@ def test_a_row_has_medians_and_the_extremes_of_the_factor() -> None:
     starts = [
         replace(REPORT, factor=factor, load=load) for factor, load in ((2, 9), (4, 1), (3, 2))
     ]
-    *_, other, own = cpu_peers.table({"vox": starts, "timbre": [replace(REPORT, early=0.25)]})
+    *_, other, ours = cpu_peers.table({"vox": starts, "timbre": [replace(REPORT, early=0.25)]})
     assert other == "| vox (1.2) | 3.00 (2.00 to 4.00) | 1100 | 2.0 | 1190 (500) |"
-    assert "1100; early start 250" in own
+    assert "1100; early start 250" in ours
 
 
 def test_engines_take_turns_with_bits_and_the_other_one_only_with_its_files(tmp_path: Path) -> None:

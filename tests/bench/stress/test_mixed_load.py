@@ -27,28 +27,28 @@ QUICK = ("large_bodies", "foreign_pages", "wrong_keys", "name_races", "crafted_i
 
 
 def test_attacks_beside_a_listener(tmp_path: Path) -> None:
-    own = StudioSettings(api=ApiSettings(keys=(KEY,)))
+    configured = StudioSettings(api=ApiSettings(keys=(KEY,)))
     settings = EngineSettings(max_num_seqs=8)
     with (
         FakeEngine(settings=settings, costs=Costs(step=0.001)) as engine,
         ThreadPoolExecutor(4) as pool,
     ):
-        api = create_api(engine, Library(tmp_path), own.api)
-        protect(api, engine, own)
+        api = create_api(engine, Library(tmp_path), configured.api)
+        protect(api, engine, configured)
         with serving(api) as url:
             for seconds in (2, 10, 40):  # of which the machine may have slept some
                 load = Load(seconds=seconds, visitors=1, attacks=QUICK)
-                told = asyncio.run(mixed(load, look_at(url, KEY), os.getpid(), pool))
-                keys = told["attacks"]["wrong_keys"]
-                enough = told["listener"]["texts"] and told["visitors"]["whole"]
+                result = asyncio.run(mixed(load, look_at(url, KEY), os.getpid(), pool))
+                keys = result["attacks"]["wrong_keys"]
+                enough = result["listener"]["texts"] and result["visitors"]["whole"]
                 if enough and keys.get("429", 0) > keys.get("401", 0):
                     break
-    assert told["faults"] == []
-    assert told["stuck"] == {}
-    assert told["listener"]["texts"] > 0
-    assert told["listener"]["broken"] == []
-    assert told["visitors"]["whole"] > 0
-    got = told["attacks"]
+    assert result["faults"] == []
+    assert result["stuck"] == {}
+    assert result["listener"]["texts"] > 0
+    assert result["listener"]["broken"] == []
+    assert result["visitors"]["whole"] > 0
+    got = result["attacks"]
     assert set(got) == set(QUICK)
     assert all(len(answers) > 1 for answers in got.values())
     assert got["name_races"]["200"] >= 1

@@ -20,19 +20,19 @@ def test_a_server_that_is_asked_too_much(tmp_path: Path) -> None:
         FakeEngine(settings=settings, costs=Costs(step=0.002)) as engine,
         serving(create_api(engine, Library(tmp_path))) as url,
     ):
-        told = asyncio.run(measure(url, times=9, seconds=2, listeners=2))
-    assert told["broken"] == []
-    assert told["served"] + told["refused"] == told["asked"]
-    assert told["served"] > 2
-    assert told["refused"] > 2
-    assert told["retry_after_s"]["least"] >= 1
+        result = asyncio.run(measure(url, times=9, seconds=2, listeners=2))
+    assert result["broken"] == []
+    assert result["served"] + result["refused"] == result["asked"]
+    assert result["served"] > 2
+    assert result["refused"] > 2
+    assert result["retry_after_s"]["least"] >= 1
 
 
 def test_truth_is_when_everybody_ahead_was_heard() -> None:
     served = [Visit(0, first=1, total=30), Visit(1, first=9, total=12), Visit(5, first=90)]
     assert true_wait(Visit(2, retry=4), served) == (8, 28)
-    told = report([*served, Visit(2, retry=4), Visit(3, broken="reset")])
-    assert told["off_s"]["most"] == pytest.approx(4)
+    figures = report([*served, Visit(2, retry=4), Visit(3, broken="reset")])
+    assert figures["off_s"]["most"] == pytest.approx(4)
     assert report([*served, Visit(2, retry=20)])["off_s"]["most"] == 0
     assert report([*served, Visit(2, retry=31)])["off_s"]["most"] == pytest.approx(3)
-    assert (told["refused"], told["broken"]) == (1, ["reset"])
+    assert (figures["refused"], figures["broken"]) == (1, ["reset"])

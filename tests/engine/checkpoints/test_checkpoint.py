@@ -63,88 +63,88 @@ def copied(folder: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("case", speech_cases(), ids=str)
 def test_ids_are_the_references(case: Case) -> None:
-    own = checkpoint(case.folder)
-    prompt = case.prompt(own)
-    newline = own.text_ids("\n")
-    tail = (own.ids.im_end, *newline, *prompt.role_ids)
+    loaded = checkpoint(case.folder)
+    prompt = case.prompt(loaded)
+    newline = loaded.text_ids("\n")
+    tail = (loaded.ids.im_end, *newline, *prompt.role_ids)
     assert [*prompt.role_ids, *prompt.text_ids, *tail] == case.tensor("input_ids")[0].tolist()
     assert len(prompt) == case.tensor("prefill").shape[1]
 
 
 def test_capabilities_are_the_files(folder: Path) -> None:
-    raw, own = json.loads((folder / "config.json").read_text()), checkpoint(folder).capabilities
+    raw, read = json.loads((folder / "config.json").read_text()), checkpoint(folder).capabilities
     kind, talker = raw["tts_model_type"], raw["talker_config"]
-    assert (own.preset, own.clone, own.design) == tuple(
+    assert (read.preset, read.clone, read.design) == tuple(
         kind == name for name in ("custom_voice", "base", "voice_design")
     )
-    assert own.speakers == tuple(talker["spk_id"])
-    assert own.dialects == {name: d for name, d in talker["spk_is_dialect"].items() if d}
-    assert set(own.languages) <= set(talker["codec_language_id"])
-    assert not any("dialect" in language for language in own.languages)
-    assert own.width == talker["hidden_size"]
-    assert own.instruct == (own.preset and raw["tts_model_size"] != "0b6")
+    assert read.speakers == tuple(talker["spk_id"])
+    assert read.dialects == {name: d for name, d in talker["spk_is_dialect"].items() if d}
+    assert set(read.languages) <= set(talker["codec_language_id"])
+    assert not any("dialect" in language for language in read.languages)
+    assert read.width == talker["hidden_size"]
+    assert read.instruct == (read.preset and raw["tts_model_size"] != "0b6")
 
 
 def test_several_capabilities_in_one_checkpoint(copied: Path) -> None:
     _change(copied / "config.json", tts_capabilities=["custom_voice", "base"])
-    own = LocalCheckpoint(copied).capabilities
-    assert (own.preset, own.clone, own.design) == (True, True, False)
+    able = LocalCheckpoint(copied).capabilities
+    assert (able.preset, able.clone, able.design) == (True, True, False)
 
 
 def test_dialects_replace_chinese_and_auto(folder: Path) -> None:
-    own = checkpoint(folder)
+    loaded = checkpoint(folder)
     languages = json.loads((folder / "config.json").read_text())["talker_config"][
         "codec_language_id"
     ]
-    for speaker in (*own.capabilities.speakers, None):
-        dialect = own.capabilities.dialects.get(speaker or "")
-        for language in own.capabilities.languages:
+    for speaker in (*loaded.capabilities.speakers, None):
+        dialect = loaded.capabilities.dialects.get(speaker or "")
+        for language in loaded.capabilities.languages:
             spoken = dialect if dialect and language == "chinese" else language
-            assert own.language_id(language.upper(), speaker) == languages[spoken]
-        assert own.language_id("Auto", speaker) == languages.get(dialect or "")
+            assert loaded.language_id(language.upper(), speaker) == languages[spoken]
+        assert loaded.language_id("Auto", speaker) == languages.get(dialect or "")
     with pytest.raises(UnknownLanguage, match="auto"):
-        own.language_id("klingon", None)
+        loaded.language_id("klingon", None)
 
 
 def test_what_a_checkpoint_lacks_is_refused_by_name(folder: Path) -> None:
-    own = checkpoint(folder)
-    has, vector = own.capabilities, np.ones(own.capabilities.width, np.float32)
+    loaded = checkpoint(folder)
+    has, vector = loaded.capabilities, np.ones(loaded.capabilities.width, np.float32)
     codes = np.zeros((3, 16), np.int64)
-    asked: list[tuple[Preset | Clone | Design, bool]] = [
+    calls: list[tuple[Preset | Clone | Design, bool]] = [
         (Preset(has.speakers[0] if has.speakers else "ryan"), has.preset),
         (Preset(has.speakers[0] if has.speakers else "ryan", "softly"), has.instruct),
         (Clone(vector), has.clone or has.preset),
         (Clone(vector, "Hello.", codes), has.clone),
         (Design("a low voice"), has.design),
     ]
-    for voice, able in asked:
+    for voice, able in calls:
         if able:
-            assert own.prompt((1,), voice, "auto", "whole", False).text_ids == (1,)
+            assert loaded.prompt((1,), voice, "auto", "whole", False).text_ids == (1,)
             continue
-        with pytest.raises(NotCapable, match=own.capabilities.name):
-            own.prompt((1,), voice, "auto", "whole", False)
+        with pytest.raises(NotCapable, match=loaded.capabilities.name):
+            loaded.prompt((1,), voice, "auto", "whole", False)
 
 
 def test_bad_voices_are_refused(folder: Path) -> None:
-    own = checkpoint(folder)
-    if own.capabilities.preset:
-        with pytest.raises(UnknownVoice, match=own.capabilities.speakers[0]):
-            own.prompt((1,), Preset("nobody"), "auto", "whole", False)
-    if not own.capabilities.clone:
+    loaded = checkpoint(folder)
+    if loaded.capabilities.preset:
+        with pytest.raises(UnknownVoice, match=loaded.capabilities.speakers[0]):
+            loaded.prompt((1,), Preset("nobody"), "auto", "whole", False)
+    if not loaded.capabilities.clone:
         return
-    good = np.ones(own.capabilities.width, np.float32)
+    good = np.ones(loaded.capabilities.width, np.float32)
     codes = np.zeros((3, 16), np.int64)
     for vector in (good[:-1], good * np.nan, good[None]):
         with pytest.raises(InvalidVoice):
-            own.prompt((1,), Clone(vector), "auto", "whole", False)
+            loaded.prompt((1,), Clone(vector), "auto", "whole", False)
     for bad in (codes - 1, codes + 2**40, codes[:, :3], codes[:0], codes + 0.5):
         with pytest.raises(InvalidVoice):
-            own.prompt((1,), Clone(good, "Hello.", bad), "auto", "whole", False)
+            loaded.prompt((1,), Clone(good, "Hello.", bad), "auto", "whole", False)
 
 
 def test_references_share_state_exactly_when_their_codes_are_equal(folder: Path) -> None:
-    own = checkpoint(folder)
-    if not own.capabilities.clone:
+    loaded = checkpoint(folder)
+    if not loaded.capabilities.clone:
         return
     made = tensors(folder)
     vector, codes = made["reference_embedding"].numpy(), made["reference_codes"].numpy()
@@ -152,7 +152,7 @@ def test_references_share_state_exactly_when_their_codes_are_equal(folder: Path)
     changed[0, 0] ^= 1
 
     def key(codes: np.ndarray[Any, Any]) -> str:
-        prompt = own.prompt((1,), Clone(vector, "Hello.", codes), "auto", "streamed", False)
+        prompt = loaded.prompt((1,), Clone(vector, "Hello.", codes), "auto", "streamed", False)
         assert prompt.reference is not None
         return prompt.reference.key
 
@@ -160,9 +160,9 @@ def test_references_share_state_exactly_when_their_codes_are_equal(folder: Path)
 
 
 def test_open_text_is_always_streamed(folder: Path) -> None:
-    own = checkpoint(folder)
+    loaded = checkpoint(folder)
     voice = next(iter(speech for speech in speech_cases() if speech.folder == folder)).voice
-    assert own.prompt((), voice, "auto", "whole", True).layout == "streamed"
+    assert loaded.prompt((), voice, "auto", "whole", True).layout == "streamed"
 
 
 def test_sampling_is_filled_from_the_file(folder: Path) -> None:
@@ -183,9 +183,9 @@ def test_sampling_is_filled_from_the_file(folder: Path) -> None:
 
 
 def test_positions_are_the_smaller_of_both(folder: Path) -> None:
-    own = checkpoint(folder).max_positions
-    assert LocalCheckpoint(folder, positions=own // 2).max_positions == own // 2
-    assert LocalCheckpoint(folder, positions=2 * own).max_positions == own
+    loaded = checkpoint(folder).max_positions
+    assert LocalCheckpoint(folder, positions=loaded // 2).max_positions == loaded // 2
+    assert LocalCheckpoint(folder, positions=2 * loaded).max_positions == loaded
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -200,23 +200,23 @@ def test_speaker_vectors_are_rows_of_the_weights(
     if sharded:
         index = {"weight_map": {prefix + EMBEDDING: shard}}
         (copied / "model.safetensors.index.json").write_text(json.dumps(index))
-    own = LocalCheckpoint(copied)
+    loaded = LocalCheckpoint(copied)
     ids = json.loads((copied / "config.json").read_text())["talker_config"]["spk_id"]
-    for name in own.capabilities.speakers:
-        np.testing.assert_array_equal(own.speaker_vector(name), table[ids[name]].float().numpy())
+    for name in loaded.capabilities.speakers:
+        np.testing.assert_array_equal(loaded.speaker_vector(name), table[ids[name]].float().numpy())
 
 
 @pytest.mark.parametrize("spoil", ["cut", "empty", "foreign", "missing"])
 def test_damaged_weights_are_named(copied: Path, folder: Path, spoil: str) -> None:
-    own, path = LocalCheckpoint(copied), copied / "model.safetensors"
-    if not own.capabilities.preset:
+    loaded, path = LocalCheckpoint(copied), copied / "model.safetensors"
+    if not loaded.capabilities.preset:
         return
     whole = (folder / "model.safetensors").read_bytes()
     if spoil != "missing":
         cut = int.from_bytes(whole[:8], "little") + 9
         path.write_bytes({"cut": whole[:cut], "empty": b"", "foreign": b"PK" * 99}[spoil])
     with pytest.raises(CheckpointError, match="safetensors"):
-        own.speaker_vector(own.capabilities.speakers[0])
+        loaded.speaker_vector(loaded.capabilities.speakers[0])
 
 
 @pytest.fixture(scope="module")
@@ -240,9 +240,9 @@ def test_a_hostile_configuration_is_a_checkpoint_error(place: Path, data: st.Dat
             target[data.draw(st.sampled_from(sorted(target)))] = data.draw(JUNK)
         (place / name).write_text(json.dumps(raw))
     try:
-        own = LocalCheckpoint(place)
-        own.prompt((1,), Design("low"), "auto", "whole", False)
-        own.resolve_sampling(SamplingParams())
+        loaded = LocalCheckpoint(place)
+        loaded.prompt((1,), Design("low"), "auto", "whole", False)
+        loaded.resolve_sampling(SamplingParams())
     except (CheckpointError, NotCapable):
         pass
 
@@ -291,8 +291,8 @@ def _tables(raw: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_a_trained_voice_is_taken_by_its_weights_alone(folder: Path, tmp_path: Path) -> None:
     """A folder's digest stays with its weights, wherever they lie, and one changed tensor tells."""
-    own = checkpoint(folder)
-    width, digest = own.capabilities.width, own.capabilities.digest
+    loaded = checkpoint(folder)
+    width, digest = loaded.capabilities.width, loaded.capabilities.digest
     assert len(digest) == 64
     assert len({checkpoint(each).capabilities.digest for each in FOLDERS}) == len(FOLDERS)
     copy_ = tmp_path / "elsewhere"
@@ -305,14 +305,14 @@ def test_a_trained_voice_is_taken_by_its_weights_alone(folder: Path, tmp_path: P
     assert tuned.capabilities.digest != digest
     voice = Clone(np.ones(width, np.float32), model="its", digest=digest)
     voice = dataclasses.replace(voice, rows=np.ones((4, width), np.float32))
-    if not (own.capabilities.clone or own.capabilities.preset):
+    if not (loaded.capabilities.clone or loaded.capabilities.preset):
         return
-    prompt = own.prompt((5,), voice, "auto", "whole", False)
+    prompt = loaded.prompt((5,), voice, "auto", "whole", False)
     assert prompt.rows is not None
-    assert len(prompt) == 4 + len(own.prompt((5,), Clone(voice.vector), "auto", "whole", False))
+    assert len(prompt) == 4 + len(loaded.prompt((5,), Clone(voice.vector), "auto", "whole", False))
     with pytest.raises(InvalidVoice, match="trained for its"):
         tuned.prompt((5,), voice, "auto", "whole", False)
     for rows in (np.ones((65, width)), np.ones((4, width + 1)), np.full((4, width), np.inf)):
         damaged = dataclasses.replace(voice, rows=rows)
         with pytest.raises(InvalidVoice, match="Train it again"):
-            own.prompt((5,), damaged, "auto", "whole", False)
+            loaded.prompt((5,), damaged, "auto", "whole", False)

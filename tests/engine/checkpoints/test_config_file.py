@@ -78,12 +78,12 @@ def codes(folder: Path) -> np.ndarray:
 
 
 def test_a_checkpoint_without_default_keys_speaks_the_same_codes(folder: Path) -> None:
-    said, digest = codes(folder), codec_digest(folder)
+    spoken, digest = codes(folder), codec_digest(folder)
     edit(folder / "config.json", bare_model)
     edit(folder / "speech_tokenizer" / "config.json", bare_codec)
     bare = json.loads((folder / "config.json").read_text("utf-8"))
     assert "rms_norm_eps" not in bare["talker_config"]
-    assert np.array_equal(codes(folder), said)
+    assert np.array_equal(codes(folder), spoken)
     assert codec_digest(folder) == digest
 
 

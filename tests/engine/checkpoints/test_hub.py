@@ -71,13 +71,13 @@ def run(hub: Hub, tmp_path: Path, context: Any) -> Run:
         process.start()
         process.join(120)
         assert process.exitcode is not None, "it goes on and on"
-        told = [path.read_text("utf-8") for path in output]
-        return subprocess.CompletedProcess(arguments, process.exitcode, *told)
+        printed = [path.read_text("utf-8") for path in output]
+        return subprocess.CompletedProcess(arguments, process.exitcode, *printed)
 
     return run
 
 
-def told(done: subprocess.CompletedProcess[str]) -> str:
+def messages(done: subprocess.CompletedProcess[str]) -> str:
     """The one error line of a command that failed plainly."""
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
@@ -130,12 +130,12 @@ def test_a_cached_model_needs_no_hub(run: Run, hub: Hub) -> None:
 def test_refusals_say_what_to_do(
     run: Run, model: str, changes: dict[str, str], advice: str
 ) -> None:
-    assert advice in told(run("info", "--model", model, **changes))
+    assert advice in messages(run("info", "--model", model, **changes))
 
 
 def test_a_gated_model_says_how_to_get_in(run: Run, hub: Hub) -> None:
     hub.gated = True
-    error = told(run("info", "--model", REPOSITORY))
+    error = messages(run("info", "--model", REPOSITORY))
     assert "Accept its terms" in error
     assert "HF_TOKEN" in error
 
@@ -159,7 +159,7 @@ def test_a_broken_transfer_is_resumed_where_it_broke(
 
 def test_a_hub_that_keeps_breaking_off_is_told_and_tried_again(run: Run, hub: Hub) -> None:
     hub.cuts = 1000
-    assert "try again" in told(run("info", "--model", REPOSITORY))
+    assert "try again" in messages(run("info", "--model", REPOSITORY))
     hub.cuts = 0
     assert run("info", "--model", REPOSITORY).returncode == 0
 
@@ -171,7 +171,7 @@ def test_a_full_disk_is_told_and_tried_again(run: Run, tmp_path: Path) -> None:
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("may not mount a small disk here")
     try:
-        error = told(run("info", "--model", REPOSITORY, HF_HOME=str(small)))
+        error = messages(run("info", "--model", REPOSITORY, HF_HOME=str(small)))
     finally:
         subprocess.run(["umount", "-l", str(small)], check=True)
     assert "no space left" in error
@@ -194,11 +194,11 @@ def test_home_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_local_folder_comes_before_the_hub(
     run: Run, hub: Hub, golden_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = tmp_path / REPOSITORY
-    own.mkdir(parents=True)
-    (own / "config.json").write_text("{}")
+    folder = tmp_path / REPOSITORY
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
-    assert resolve(REPOSITORY).resolve() == own.resolve()
+    assert resolve(REPOSITORY).resolve() == folder.resolve()
     assert not hub.seen
 
 

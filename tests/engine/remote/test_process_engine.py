@@ -51,9 +51,9 @@ Open = Callable[..., RemoteEngine]
 def fake(
     costs: Costs | None, settings: dict[str, int], checkpoints: Mapping[str, Checkpoint]
 ) -> FakeEngine:
-    own = EngineSettings(**{"max_num_seqs": 4, **settings})  # type: ignore[arg-type]
+    configured = EngineSettings(**{"max_num_seqs": 4, **settings})  # type: ignore[arg-type]
     there = tuple(cast(FakeCheckpoint, each) for each in checkpoints.values())
-    return FakeEngine(there or (FakeCheckpoint(),), own, costs)
+    return FakeEngine(there or (FakeCheckpoint(),), configured, costs)
 
 
 def no_model(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:

@@ -41,11 +41,11 @@ soon = partial(wait_until, seconds=30.0)  # on a busy machine
 def cluster(
     count: int = 2, costs: Costs | None = None, **settings: int
 ) -> Iterator[tuple[RemoteEngine, LocalReplicas]]:
-    own = EngineSettings(**{"max_num_seqs": 8, **settings})
-    here = own.model_copy(update={"max_waiting": 100})  # for each replica
+    configured = EngineSettings(**{"max_num_seqs": 8, **settings})
+    here = configured.model_copy(update={"max_waiting": 100})  # for each replica
     with ExitStack() as running:
         engines = {
-            f"replica-{number}": running.enter_context(FakeEngine(settings=own, costs=costs))
+            f"replica-{number}": running.enter_context(FakeEngine(settings=configured, costs=costs))
             for number in range(count)
         }
         replicas = LocalReplicas(engines)
@@ -197,7 +197,7 @@ def test_who_has_the_model_is_asked_first(pair: tuple[RemoteEngine, LocalReplica
     engine, replicas = pair
     (name,) = engine.capabilities()
     replicas.there["replica-0"].engine.unload(name)
-    soon(lambda: [len(own.talkers) for own in engine.stats().replicas.values()] == [0, 1])
+    soon(lambda: [len(each.talkers) for each in engine.stats().replicas.values()] == [0, 1])
     streams = [engine.submit(HELLO) for _ in range(6)]
     assert all(len(stream.collect()) for stream in streams)
     assert replicas.asked == ["replica-1"] * 6

@@ -57,8 +57,8 @@ def there(costs: Costs | None = None) -> Engine:
 
 
 def lent(lend: Any = near, make: Callable[[], Engine] = there, **settings: Any) -> RemoteEngine:
-    own = checkpoint()
-    names = {own.capabilities.name: own}
+    loaded = checkpoint()
+    names = {loaded.capabilities.name: loaded}
     return RemoteEngine(names, EngineSettings(**settings), LentDevice(make, lend))
 
 
@@ -174,8 +174,8 @@ def test_voices_are_copied_there(where: str, spaces: Any) -> None:
     heard = np.sin(np.arange(48_000) / 20).astype(np.float32)
     with lent(near if where == "near" else spaces.GPU) as engine:
         clone = engine.clone(heard, "A tone.")
-        with FakeEngine([checkpoint()]) as own:
-            expected = own.clone(heard, "A tone.")
+        with FakeEngine([checkpoint()]) as here:
+            expected = here.clone(heard, "A tone.")
         assert isinstance(clone, Clone)
         assert np.array_equal(clone.vector, expected.vector)
         assert engine.submit(replace(HELLO, voice=clone)).collect().size
@@ -191,8 +191,8 @@ def test_models_stay_as_they_are() -> None:
 
 def test_more_is_asked_of_a_device_for_more_text() -> None:
     texts = "Hi.", "x" * 300, "好" * 300
-    asked = [seconds_to_lend(checked_request(replace(HELLO, text=text))) for text in texts]
-    assert asked == sorted(set(asked))
+    seconds = [seconds_to_lend(checked_request(replace(HELLO, text=text))) for text in texts]
+    assert seconds == sorted(set(seconds))
     long = checked_request(replace(HELLO, text="好" * 1300))
     assert seconds_to_lend(long) == MAX_SECONDS
 

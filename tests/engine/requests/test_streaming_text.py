@@ -113,8 +113,8 @@ def test_an_open_text_that_is_closed_late_ends():
     """A reference with many words and few frames: more is spoken than the text itself may take."""
     scheduler, random = Scheduler(EngineSettings(pipeline_depth=1)), np.random.default_rng(0)
     scheduler.slots.add("talker", range(1))
-    said = ReferencePrompt("key", tuple(range(260)), np.zeros((38, 16), np.int64))
-    prompt = Prompt((1, 2), "streamed", open_text=True, role_ids=(1, 2, 3), reference=said)
+    spoken = ReferencePrompt("key", tuple(range(260)), np.zeros((38, 16), np.int64))
+    prompt = Prompt((1, 2), "streamed", open_text=True, role_ids=(1, 2, 3), reference=spoken)
     draw = ResolvedSampling(False, 1, 50, 1, 1, False, 1, 50, 1)
     sequence = Sequence(1, "talker", prompt, draw, 7, 0.0, "english", max_frames=2000)
     scheduler.add(sequence)
@@ -231,8 +231,8 @@ def test_what_is_written_can_be_kept(spell_out: bool) -> None:
     checkpoint = FakeCheckpoint(fake_capabilities(spoken_form=True))
     processor = InputProcessor({"fake": checkpoint}, EngineSettings(), lambda: 0.0)
     sequence = processor.process(request("Pay $5.", spell_out=spell_out)).sequence
-    said = "Pay five dollars." if spell_out else "Pay $5."
-    assert sequence.prompt.text_ids == checkpoint.text_ids(said)
+    spoken = "Pay five dollars." if spell_out else "Pay $5."
+    assert sequence.prompt.text_ids == checkpoint.text_ids(spoken)
 
 
 def test_an_alphabet_that_arrives_later_is_told_too() -> None:

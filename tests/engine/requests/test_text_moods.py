@@ -57,11 +57,11 @@ def test_a_tag_takes_the_place_of_the_voice_s_mood() -> None:
 
 
 def test_an_own_recording_is_taken_before_what_was_learned_and_it_says_so() -> None:
-    own = Clone(VECTOR[::-1].copy(), "said gladly", np.zeros((3, 16), np.int64))
-    voice = replace(Clone(VECTOR), references=(("Happy", own),))
+    recorded = Clone(VECTOR[::-1].copy(), "said gladly", np.zeros((3, 16), np.int64))
+    voice = replace(Clone(VECTOR), references=(("Happy", recorded),))
     request = SpeechRequest(TEXT, voice, moods=MOODS)
     found = prompts_of(request)
-    np.testing.assert_array_equal(found[1][1].vector, own.vector)
+    np.testing.assert_array_equal(found[1][1].vector, recorded.vector)
     assert found[1][1].reference is not None
     assert found[0][1].reference is None
     assert "own recording" in str(sequence_of(request).notices)

@@ -191,11 +191,11 @@ def test_an_open_text_is_stepped_as_far_as_its_words_go():
     assert not simulation.worker.plans  # it has no slot yet
     listener.stream.append("one two ")
     simulation.finish()
-    said = listener.frames
-    assert 0 < said < 8
+    spoken = listener.frames
+    assert 0 < spoken < 8
     listener.stream.append("three four ")
     simulation.finish()
-    assert listener.frames > said
+    assert listener.frames > spoken
     assert listener.stream.end is None
     listener.stream.close_text()
     simulation.finish()

@@ -65,14 +65,14 @@ def test_english_sentences_are_english() -> None:
 
 
 def test_a_listener_is_told_what_a_model_does_not_speak() -> None:
-    own = replace(fake_capabilities(), languages=("english", "french"))
-    processor = InputProcessor({"fake": FakeCheckpoint(own)}, EngineSettings(), time.monotonic)
+    able = replace(fake_capabilities(), languages=("english", "french"))
+    processor = InputProcessor({"fake": FakeCheckpoint(able)}, EngineSettings(), time.monotonic)
 
-    def told(language: str) -> list[str]:
+    def notices(language: str) -> list[str]:
         request = SpeechRequest(WRITTEN[language], Preset("ryan"))
         return [str(notice) for notice in processor.process(request).sequence.notices]
 
-    assert told("german") == [
+    assert notices("german") == [
         "fake does not speak German: it reads this text by the rules of English, French."
     ]
-    assert told("french") == []
+    assert notices("french") == []

@@ -21,9 +21,9 @@ def split(*texts: str) -> list[str]:
 
 
 def test_plain_sentences() -> None:
-    said = "Hello there. How are you? Dr. Who said 3.5 e.g. now!\nNew line"
+    spoken = "Hello there. How are you? Dr. Who said 3.5 e.g. now!\nNew line"
     expected = ["Hello there.", "How are you?", "Dr. Who said 3.5 e.g. now!", "New line"]
-    assert split(said) == expected
+    assert split(spoken) == expected
 
 
 def test_wide_marks_need_no_space() -> None:

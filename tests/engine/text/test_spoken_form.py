@@ -25,7 +25,7 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "spoken"),
     [
         ('Breakfast is served 7–10am (7.30–11am on Sundays).', 'Breakfast is served seven to ten eigh em, seven thirty to eleven eigh em on Sundays.'),
         ('Take 2 tablets every 4-6 hrs, max. 8/day; open 365 days/yr.', 'Take two tablets every four to six hours, maximum eight per day; open three hundred and sixty-five days per year.'),
@@ -166,8 +166,8 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
         ('It quotes Malatesta from 1891 on this, in 1932 and 1933 in more detail; the 1883-6 period; from 1200 men; see section H.3.10 and A.1.', 'It quotes Malatesta from eighteen ninety-one on this, in nineteen thirty-two and nineteen thirty-three in more detail; the eighteen eighty-three to six period; from one thousand two hundred men; see section aitch point three point ten and eigh point one.'),
     ],
 )  # fmt: skip
-def test_what_is_said(written: str, said: str) -> None:
-    assert spoken_form(written) == said
+def test_what_is_said(written: str, spoken: str) -> None:
+    assert spoken_form(written) == spoken
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_pieces_of_any_size_are_said_like_the_whole(text: str, size: int) -> Non
 @settings(max_examples=120, deadline=None)
 @given(WRITTEN | st.text(max_size=80))
 def test_only_words_are_said_and_what_is_said_stays(text: str) -> None:
-    said = spoken_form(text)
-    assert SAID.fullmatch(said), said
+    spoken = spoken_form(text)
+    assert SAID.fullmatch(spoken), spoken
 
 
 def test_words_are_given_before_the_text_ends() -> None:

@@ -26,26 +26,26 @@ OWN = LocalCheckpoint(MINI).capabilities
     ],
 )
 def test_what_it_was_taught_is_followed(instruct: str, taught: str) -> None:
-    voice, told = understood(Preset("clara", instruct), OWN)
+    voice, notices = understood(Preset("clara", instruct), OWN)
     assert isinstance(voice, Preset)
-    assert (voice.instruct, told) == (taught, ())
+    assert (voice.instruct, notices) == (taught, ())
 
 
 def test_what_it_was_not_taught_is_left_out_and_told() -> None:
-    voice, told = understood(Preset("clara", "angrily, shouting"), OWN)
+    voice, notices = understood(Preset("clara", "angrily, shouting"), OWN)
     assert voice == Preset("clara", "")
-    assert "angrily, shouting" in told[0]
-    assert "Speak slowly." in told[0]
-    voice, told = understood(Preset("clara", "slowly, with a British accent"), OWN)
+    assert "angrily, shouting" in notices[0]
+    assert "Speak slowly." in notices[0]
+    voice, notices = understood(Preset("clara", "slowly, with a British accent"), OWN)
     assert voice == Preset("clara", "Speak slowly.")
-    assert "british, accent" in told[0]
+    assert "british, accent" in notices[0]
 
 
 def test_words_of_a_description_are_told() -> None:
     assert understood(Design("A low, warm old man, speaking slowly."), OWN)[1] == ()
-    voice, told = understood(Design("purple bicycle Tuesday"), OWN)
+    voice, notices = understood(Design("purple bicycle Tuesday"), OWN)
     assert voice == Design("purple bicycle Tuesday")
-    assert "purple, bicycle, tuesday" in told[0]
+    assert "purple, bicycle, tuesday" in notices[0]
 
 
 def test_models_without_a_list_get_everything() -> None:

@@ -257,9 +257,9 @@ def test_a_voice_says_which_model_it_was_made_with(library: Library) -> None:
     saved = library.save("Mix", replace(CLONE, model="custom"), kind="blend")
     again = Library(library.folder).get(saved.id)
     received = library.import_file(library.export(saved.id))
-    for own in (saved, again, received, library.rename(saved.id, "Other")):
-        assert isinstance(own.voice, Clone)
-        assert own.voice.model == own.card.model == "custom"
+    for each in (saved, again, received, library.rename(saved.id, "Other")):
+        assert isinstance(each.voice, Clone)
+        assert each.voice.model == each.card.model == "custom"
 
 
 def test_a_voice_of_no_known_model_is_written_as_before(library: Library) -> None:
@@ -303,8 +303,8 @@ def test_a_name_is_taken_once_by_many_processes(tmp_path: Path) -> None:
         subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) for _ in range(3)
     ]
     with ThreadPoolExecutor(3) as pool:
-        told = pool.map(lambda saver: saver.communicate("\n", 60)[0].split(), savers)
-        saved = [voice for ids in told for voice in ids]
+        names = pool.map(lambda saver: saver.communicate("\n", 60)[0].split(), savers)
+        saved = [voice for ids in names for voice in ids]
     library = Library(tmp_path / "voices")
     assert sorted(saved) == sorted(f"voice-{number}" for number in range(40))
     assert sorted(voice.name for voice in library.list()) == sorted(
@@ -320,9 +320,9 @@ def test_a_trained_voice_is_whole_or_refused(library: Library) -> None:
     card, vector = saved.card, {"vector": VECTOR}
 
     def refused(tensors: dict[str, Any], **changes: Any) -> str:
-        told = write_card(card.model_copy(update=changes)).decode()
+        changed = write_card(card.model_copy(update=changes)).decode()
         with pytest.raises(InvalidVoice) as error:
-            library.import_file(save(tensors, {"timbre_voice": told}))
+            library.import_file(save(tensors, {"timbre_voice": changed}))
         return error.value.message
 
     assert "no complete trained voice" in refused(vector)

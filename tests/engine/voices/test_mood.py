@@ -35,12 +35,12 @@ def spoken(voice: object) -> Vector:
 
 
 def test_strength_zero_is_the_voice_itself() -> None:
-    own, glad = vector(), mood()
-    assert with_moods(own, [(glad, 0.0)]).tobytes() == own.tobytes()
-    clone = Clone(own, "said", np.zeros((3, 16), np.int64))
+    plain, glad = vector(), mood()
+    assert with_moods(plain, [(glad, 0.0)]).tobytes() == plain.tobytes()
+    clone = Clone(plain, "said", np.zeros((3, 16), np.int64))
     assert route_voice(Mooded(clone, ((glad, 0.0),)), HERE).voice is clone
     assert route_voice(Mooded(Preset("ryan"), ((glad, 0.0),)), HERE).voice == Preset("ryan")
-    blend = Blend(((Clone(own), 1), (Clone(vector()), 2)))
+    blend = Blend(((Clone(plain), 1), (Clone(vector()), 2)))
     np.testing.assert_array_equal(spoken(Mooded(blend, ((glad, 0.0),))), spoken(blend))
 
 
@@ -56,13 +56,13 @@ def test_a_plus_b_less_a_is_b(_: int) -> None:
 
 @pytest.mark.parametrize("_", range(10))
 def test_the_norm_stays_and_order_does_not_matter(_: int) -> None:
-    own, moods = vector(), [(mood(str(i)), float(DRAWN.uniform(0, 1.5))) for i in range(4)]
-    moved = with_moods(own, moods)
-    assert np.linalg.norm(moved) == pytest.approx(np.linalg.norm(own), rel=1e-6)
-    assert with_moods(own, moods[::-1]).tobytes() == moved.tobytes()
+    plain, moods = vector(), [(mood(str(i)), float(DRAWN.uniform(0, 1.5))) for i in range(4)]
+    moved = with_moods(plain, moods)
+    assert np.linalg.norm(moved) == pytest.approx(np.linalg.norm(plain), rel=1e-6)
+    assert with_moods(plain, moods[::-1]).tobytes() == moved.tobytes()
     (first, strength), *rest = moods
     halves = [(first, strength / 2), *rest, (first, strength / 2)]
-    np.testing.assert_allclose(with_moods(own, halves), moved, atol=1e-6)
+    np.testing.assert_allclose(with_moods(plain, halves), moved, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", ["linear", "spherical"])
@@ -74,8 +74,8 @@ def test_a_blend_of_voices_in_a_mood_is_the_blend_in_that_mood(method: str) -> N
 
 
 def test_more_of_a_mood_lies_farther_along_it() -> None:
-    own, glad = vector(5.0), mood()
-    along = [float(with_moods(own, [(glad, dose)]) @ glad.shift) for dose in (0, 0.5, 1, 1.5)]
+    plain, glad = vector(5.0), mood()
+    along = [float(with_moods(plain, [(glad, dose)]) @ glad.shift) for dose in (0, 0.5, 1, 1.5)]
     assert along == sorted(along)
 
 
@@ -108,16 +108,16 @@ def test_presets_and_trained_voices_take_moods() -> None:
 
 
 def test_where_a_mood_cannot_be_applied_it_says_why() -> None:
-    own, glad = Clone(vector()), mood()
+    recorded, glad = Clone(vector()), mood()
     elsewhere = replace(glad, space="0b6-1024")
     for voice, error, says in (
-        (Mooded(own, ((elsewhere, 1.0),)), InvalidVoice, "other models"),
+        (Mooded(recorded, ((elsewhere, 1.0),)), InvalidVoice, "other models"),
         (Mooded(Preset("ryan", "softly"), ((glad, 1.0),)), NotCapable, "style instructions"),
-        (Mooded(own, ((glad, 1.6),)), InvalidSetting, "0 to 1.5"),
-        (Mooded(own, ((glad, float("nan")),)), InvalidSetting, "0 to 1.5"),
-        (Mooded(own, ((glad, 0.1),) * 9), InvalidSetting, "at most 8"),
-        (Mooded(own, ((Mood("m", glad.shift[:3]), 1.0),)), InvalidVoice, "another model"),
-        (Mooded(own, ((Mood("m", -own.vector), 1.0),)), InvalidVoice, "cancels"),
+        (Mooded(recorded, ((glad, 1.6),)), InvalidSetting, "0 to 1.5"),
+        (Mooded(recorded, ((glad, float("nan")),)), InvalidSetting, "0 to 1.5"),
+        (Mooded(recorded, ((glad, 0.1),) * 9), InvalidSetting, "at most 8"),
+        (Mooded(recorded, ((Mood("m", glad.shift[:3]), 1.0),)), InvalidVoice, "another model"),
+        (Mooded(recorded, ((Mood("m", -recorded.vector), 1.0),)), InvalidVoice, "cancels"),
     ):
         with pytest.raises(error, match=says):
             route_voice(voice, HERE)

@@ -94,10 +94,10 @@ def test_a_clone_holds_recordings_of_its_person_by_mood(tmp_path: Path) -> None:
     for kept in (Library(tmp_path).get(anna.id), library.import_file(library.export(anna.id))):
         assert isinstance(kept.voice, Clone)
         assert kept.voice.transcript == "plain"
-        own = dict(kept.voice.references)
-        assert own["whisper"].transcript == "whispered"
-        assert own["glad"].codes is None
-        np.testing.assert_array_equal(own["whisper"].codes, codes * 2)
+        recordings = dict(kept.voice.references)
+        assert recordings["whisper"].transcript == "whispered"
+        assert recordings["glad"].codes is None
+        np.testing.assert_array_equal(recordings["whisper"].codes, codes * 2)
     library.keep_reference(anna.id, "Whisper", None)
     left = Library(tmp_path).get(anna.id).voice
     assert isinstance(left, Clone)

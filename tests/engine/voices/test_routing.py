@@ -168,8 +168,8 @@ def test_what_is_kept_of_a_blend_is_spoken_by_the_model_that_spoke_it(
 
 
 def test_clones_of_one_model_are_blended_by_it() -> None:
-    own = Clone(VECTOR, model="custom")
-    assert routed(Blend(((own, 1), (Preset("vivian"), 1))), "base", "custom")[0] == "custom"
+    recorded = Clone(VECTOR, model="custom")
+    assert routed(Blend(((recorded, 1), (Preset("vivian"), 1))), "base", "custom")[0] == "custom"
 
 
 def test_a_named_model_speaks_voices_of_others_but_of_its_own_width() -> None:
@@ -180,7 +180,7 @@ def test_a_named_model_speaks_voices_of_others_but_of_its_own_width() -> None:
 
 
 def test_a_voice_is_at_home_where_its_model_speaks_it() -> None:
-    here = {name: own.capabilities for name, own in ALL.items()}
+    here = {name: able.capabilities for name, able in ALL.items()}
     for name, home in [("", True), ("base", True), ("custom", True), ("small", False)]:
         assert is_native(Clone(VECTOR, model=name), here) == home
     assert not is_native(Clone(VECTOR, model="design"), here)

@@ -104,8 +104,8 @@ def test_what_is_edited_by_hand_is_seen_after_a_while(
     library = filled(tmp_path, 2)
     assert library.find("voice 0")
     card = tmp_path / "voice-0" / CARD
-    told = json.loads(card.read_text("utf-8")) | {"name": "By hand"}
-    card.write_text(json.dumps(told), "utf-8")
+    read = json.loads(card.read_text("utf-8")) | {"name": "By hand"}
+    card.write_text(json.dumps(read), "utf-8")
     monkeypatch.setattr(voice_index, "FRESH", 0.0)
     assert [voice.name for voice in library.list()] == ["By hand", "Voice 1"]
 

@@ -90,7 +90,7 @@ def test_replayed_frames_are_the_frames_as_they_are_written(rows: int) -> None:
     with on_gpu(CASES[0], None) as worker, torch.inference_mode():
         runner = worker._runners[CASES[0].folder.name]
         prompt = CASES[0].prompt(worker._checkpoints[CASES[0].folder.name])
-        said = []
+        spoken = []
         for steps in (runner.decoder, GraphDecoder(runner.step, lambda work: work)):
             runner.decoder = steps
             voices = [
@@ -98,8 +98,8 @@ def test_replayed_frames_are_the_frames_as_they_are_written(rows: int) -> None:
             ]
             for voice in voices:
                 begin(worker, voice)
-            said.append([speech.codes for speech in synchronize(worker, voices)])
-        for replayed, written in zip(*said, strict=True):
+            spoken.append([speech.codes for speech in synchronize(worker, voices)])
+        for replayed, written in zip(*spoken, strict=True):
             np.testing.assert_array_equal(replayed, written)
 
 

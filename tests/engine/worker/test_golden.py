@@ -39,21 +39,25 @@ def prompt(worker: TorchWorker, case: Case) -> Prompt:
 def test_prompts_and_what_they_lead_to(workers: Workers, case: Case) -> None:
     """The prompt's rows, the text that trails, the first hidden state and logits."""
     worker = workers(case.folder)
-    own, voice = runner(worker, case), Voice(admission(worker, prompt(worker, case)))
+    model_runner, voice = runner(worker, case), Voice(admission(worker, prompt(worker, case)))
     begin(worker, voice)
     with torch.inference_mode():
-        layout = own.row_states[0].prompt
-        rows = own.row_states[0].prompt.embed(0, len(layout))
-        trailing = own.slots.text[0, len(layout) - layout.body : own.row_states[0].texts]
+        layout = model_runner.row_states[0].prompt
+        rows = model_runner.row_states[0].prompt.embed(0, len(layout))
+        trailing = model_runner.slots.text[
+            0, len(layout) - layout.body : model_runner.row_states[0].texts
+        ]
         if not len(trailing):  # the reference puts one padding row there
-            trailing = own.embedder.pad[None]
-        hidden = own.slots.hidden[:1]
-        logits = own.talker.logits(hidden)
+            trailing = model_runner.embedder.pad[None]
+        hidden = model_runner.slots.hidden[:1]
+        logits = model_runner.talker.logits(hidden)
     step(worker, release=(voice.slot,))
     close = {"rtol": 0, "atol": 1e-5}
     torch.testing.assert_close(rows[None], case.tensor("prefill"), **close)
     torch.testing.assert_close(trailing[None], case.tensor("trailing"), **close)
-    torch.testing.assert_close(own.embedder.pad[None, None], case.tensor("tts_pad"), **close)
+    torch.testing.assert_close(
+        model_runner.embedder.pad[None, None], case.tensor("tts_pad"), **close
+    )
     torch.testing.assert_close(hidden[None], case.tensor("first_hidden"), rtol=0, atol=1e-4)
     torch.testing.assert_close(logits, case.tensor("first_logits"), rtol=0, atol=1e-4)
 

@@ -18,7 +18,7 @@ from tests.engine.worker.driver import GREEDY, running, speak
 from tests.support.golden_cases import Case, record, tensors
 
 GOLDEN = Path(__file__).parents[2] / "mini"
-CASES = [Case(GOLDEN, name, asked) for name, asked in record(GOLDEN)["cases"].items()]
+CASES = [Case(GOLDEN, name, case) for name, case in record(GOLDEN)["cases"].items()]
 SILENCE = 12_000  # samples put behind the reference before it was encoded
 
 

@@ -211,12 +211,12 @@ def poison(worker: TorchWorker, row: int) -> None:
 def test_a_vector_is_a_vector_wherever_it_comes_from(exact: TorchWorker) -> None:
     """A preset given by its vector sounds as the preset itself."""
     case = next(case for case in CASES if "speaker" in case.asked and "instruct" not in case.asked)
-    own = exact._checkpoints[case.folder.name]
-    ids = own.text_ids(case.asked["text"])
-    vector = Clone(own.speaker_vector(case.asked["speaker"]))
-    language = next(iter(own.capabilities.languages))
-    named = own.prompt(ids, case.voice, language, "whole", False)
-    given_ = own.prompt(ids, vector, language, "whole", False)
+    loaded = exact._checkpoints[case.folder.name]
+    ids = loaded.text_ids(case.asked["text"])
+    vector = Clone(loaded.speaker_vector(case.asked["speaker"]))
+    language = next(iter(loaded.capabilities.languages))
+    named = loaded.prompt(ids, case.voice, language, "whole", False)
+    given_ = loaded.prompt(ids, vector, language, "whole", False)
     talker = case.folder.name
     assert_same(
         speak(exact, named, draw=DRAWN, max_frames=FRAMES, talker=talker),

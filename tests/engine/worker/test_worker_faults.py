@@ -173,7 +173,7 @@ def test_talkers_come_and_go_while_others_speak() -> None:
     with running(*folders.values(), slots=2, dtype=torch.float64) as worker:
         names = list(folders)
         ranges = [worker.slots(name) for name in names]
-        assert len({slot for own in ranges for slot in own}) == 2 * len(names)
+        assert len({slot for each in ranges for slot in each}) == 2 * len(names)
         alone, full = speak(worker, prompt_of(worker)), worker.memory()
         voice = Voice(admission(worker, prompt_of(worker)))
         begin(worker, voice)

@@ -94,8 +94,8 @@ def test_an_address_is_limited_and_told_when_to_come_back(engine: Engine, librar
 
 def test_keys_are_limited_apart(engine: Engine, library: Library) -> None:
     client = client_with(engine, library, keys=("one", "two"), key_rate="1/minute")
-    asked = [client.get("/v1/models", headers=bearer(key)) for key in ("one", "one", "two")]
-    assert [answer.status_code for answer in asked] == [200, 429, 200]
+    response = [client.get("/v1/models", headers=bearer(key)) for key in ("one", "one", "two")]
+    assert [answer.status_code for answer in response] == [200, 429, 200]
 
 
 def test_a_batch_costs_as_much_as_its_items(engine: Engine, library: Library) -> None:
@@ -157,11 +157,11 @@ def test_a_full_queue_says_when_to_come_back(library: Library) -> None:
 
 def test_other_sites_may_ask_only_when_set(engine: Engine, library: Library) -> None:
     origin = {"origin": "https://example.com"}
-    asked = {**origin, "access-control-request-method": "POST"}
+    requested = {**origin, "access-control-request-method": "POST"}
     closed = client_with(engine, library)
     assert "access-control-allow-origin" not in closed.get("/v1/models", headers=origin).headers
     open_ = client_with(engine, library, origins=("https://example.com",), keys=("key",))
-    preflight = open_.options("/v1/audio/speech", headers=asked)
+    preflight = open_.options("/v1/audio/speech", headers=requested)
     assert preflight.status_code == 200
     assert preflight.headers["access-control-allow-origin"] == "https://example.com"
     refused = open_.get("/v1/models", headers={"origin": "https://evil.example"})

@@ -73,8 +73,8 @@ def test_voices_and_models_of_other_services_stand_for_ours(client: TestClient) 
 def test_every_answer_has_an_id(client: TestClient) -> None:
     first, second = ask(client), ask(client)
     assert first.headers["x-request-id"] != second.headers["x-request-id"]
-    own = client.get("/v1/models", headers={"x-request-id": "mine-1"})
-    assert own.headers["x-request-id"] == "mine-1"
+    answer = client.get("/v1/models", headers={"x-request-id": "mine-1"})
+    assert answer.headers["x-request-id"] == "mine-1"
     bad = client.get("/v1/models", headers={"x-request-id": "a b"})
     assert bad.headers["x-request-id"].startswith("req_")
     assert client.get("/v1/nothing").headers["x-request-id"]
@@ -111,9 +111,9 @@ def test_elevenlabs_routes_speak(client: TestClient) -> None:
 
 def test_captioned_speech_has_the_times_of_words(client: TestClient) -> None:
     body = {"model": "kokoro", "input": TEXT, "voice": "af_heart", "response_format": "wav"}
-    told = client.post("/dev/captioned_speech", json={**body, "stream": False}).json()
-    sound = soundfile.read(io.BytesIO(base64.b64decode(told["audio"])))[0]
-    times = told["timestamps"]
+    answer = client.post("/dev/captioned_speech", json={**body, "stream": False}).json()
+    sound = soundfile.read(io.BytesIO(base64.b64decode(answer["audio"])))[0]
+    times = answer["timestamps"]
     assert [each["word"] for each in times] == TEXT.split()
     edges = [each[key] for each in times for key in ("start_time", "end_time")]
     assert edges == sorted(edges)
@@ -147,12 +147,12 @@ def test_a_text_of_nothing_is_done_at_once_but_a_cancelled_one_is_done_once(
             socket.send_json(
                 {"type": kind, "text": TEXT} if kind == "input.text" else {"type": kind}
             )
-        told = []
-        while len(told) < 2:
+        reports = []
+        while len(reports) < 2:
             message = socket.receive()
             if "session.done" in (message.get("text") or ""):
-                told.append(json.loads(message["text"]))
-        by_reason = {each["finish_reason"]: each for each in told}
+                reports.append(json.loads(message["text"]))
+        by_reason = {each["finish_reason"]: each for each in reports}
         assert by_reason.keys() == {"cancelled", "finished"}  # one for each utterance
         assert by_reason["finished"]["total_sentences"] == 0
 

@@ -67,8 +67,8 @@ def test_a_kept_voice_had_its_consent_already(engine: Engine, library: Library) 
     client = api(engine, library, "request")
     form = {"name": "Ada", "consent": "true"}
     kept = client.post("/v1/audio/voices", data=form, files={"audio": ("a.wav", recording())})
-    asked = {**ASKED, "ref_audio": kept.json()["id"]}
-    assert client.post("/v1/audio/speech", json=asked).status_code == 200
+    requested = {**ASKED, "ref_audio": kept.json()["id"]}
+    assert client.post("/v1/audio/speech", json=requested).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -87,5 +87,5 @@ def test_a_kept_voice_had_its_consent_already(engine: Engine, library: Library) 
 def test_the_operator_answers_on_a_machine_of_ones_own(
     tmp_path: Path, place: dict[str, Any], who: str
 ) -> None:
-    own = StudioSettings(data=tmp_path, **place)
-    assert own.decided_api().reference_consent == who
+    settings = StudioSettings(data=tmp_path, **place)
+    assert settings.decided_api().reference_consent == who

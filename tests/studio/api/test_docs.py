@@ -104,13 +104,13 @@ def test_every_path_is_in_the_table(tmp_path: Path) -> None:
 
 
 def test_the_defaults_told_are_the_settings() -> None:
-    own, text = ApiSettings(), DOCS.read_text("utf-8")
-    for told in (
-        f"more than {own.body_bytes >> 20} MiB",
-        f"more than {own.audio_bytes >> 20} MiB",
-        f"At most {own.batch_items} items, {own.batch_parallel} of them",
-        f"At most {own.utterances} utterances",
-        f"{own.idle_timeout:g} s without a word",
-        f"for {own.stall_timeout / 60:g} minutes",
+    settings, text = ApiSettings(), DOCS.read_text("utf-8")
+    for sentence in (
+        f"more than {settings.body_bytes >> 20} MiB",
+        f"more than {settings.audio_bytes >> 20} MiB",
+        f"At most {settings.batch_items} items, {settings.batch_parallel} of them",
+        f"At most {settings.utterances} utterances",
+        f"{settings.idle_timeout:g} s without a word",
+        f"for {settings.stall_timeout / 60:g} minutes",
     ):
-        assert told in text, told
+        assert sentence in text, sentence

@@ -29,9 +29,9 @@ KEYS = ("first-secret", "second-secret")
 
 
 def strangers(engine: Engine, data: Path, **changes: Any) -> FastAPI:
-    own = StudioSettings(data=data, guests=True, hosts=("testserver",), **changes)
-    api = create_api(engine, Library(shelf(data)), own.api)
-    public_server.protect(api, engine, own)
+    settings = StudioSettings(data=data, guests=True, hosts=("testserver",), **changes)
+    api = create_api(engine, Library(shelf(data)), settings.api)
+    public_server.protect(api, engine, settings)
     return api
 
 
@@ -59,10 +59,10 @@ def kept(client: TestClient, **headers: str) -> list[str]:
 
 def test_every_path_and_every_way_to_send_a_key_is_the_visitors(open_to_all: FastAPI) -> None:
     client = TestClient(open_to_all)
-    own, another = "my-own-secret-1f6b0c9d", "another-secret-77e2a4"
-    keep(client, "Anna", authorization=f"Bearer {own}")
+    mine, another = "my-own-secret-1f6b0c9d", "another-secret-77e2a4"
+    keep(client, "Anna", authorization=f"Bearer {mine}")
     keep(client, "Bob", **{"xi-api-key": another})
-    assert kept(client, **{"xi-api-key": own}) == ["Anna"]
+    assert kept(client, **{"xi-api-key": mine}) == ["Anna"]
     sent = client.get("/v2/voices", headers={"xi-api-key": another}).json()["voices"]
     names = [each["name"] for each in sent]
     assert "Bob" in names
@@ -116,10 +116,10 @@ def test_nobody_deletes_or_speaks_with_anothers_voice(open_to_all: FastAPI) -> N
     anna, ben = browser(open_to_all), browser(open_to_all)
     kept(anna)
     keep(anna, "Anna")
-    said = {"input": "Hello.", "voice": "Anna", "response_format": "pcm"}
+    body = {"input": "Hello.", "voice": "Anna", "response_format": "pcm"}
     assert ben.delete("/v1/audio/voices/anna").status_code == 404
-    assert ben.post("/v1/audio/speech", json=said).status_code == 404
-    assert anna.post("/v1/audio/speech", json=said).status_code == 200
+    assert ben.post("/v1/audio/speech", json=body).status_code == 404
+    assert anna.post("/v1/audio/speech", json=body).status_code == 200
 
 
 def test_a_key_is_a_shelf_wherever_it_is_used_from(engine: Engine, tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ def test_a_server_for_oneself_gives_no_cookies(engine: Engine, library: Library)
 def test_only_these_sites_may_frame_the_page(
     engine: Engine, tmp_path: Path, frames: tuple[str, ...]
 ) -> None:
-    told = browser(strangers(engine, tmp_path, frame_ancestors=frames)).get("/health").headers
-    allowed = dict(part.split(" ", 1) for part in told["content-security-policy"].split("; "))
+    headers = browser(strangers(engine, tmp_path, frame_ancestors=frames)).get("/health").headers
+    allowed = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
     assert allowed["frame-ancestors"].split() == ["'self'", *frames]
     assert allowed["object-src"] == "'none'"
     assert "http" not in allowed["connect-src"] + allowed["script-src"] + allowed["font-src"]
@@ -286,8 +286,8 @@ def test_a_program_is_told_when_to_come_back(slow: Engine, tmp_path: Path) -> No
     client = browser(strangers(slow, tmp_path, guest_requests=1))
     client.get("/health")
     items = [{"input": "A sentence of some length."}] * 3
-    told = client.post("/v1/audio/speech/batch", json={"items": items, "voice": "ryan"})
-    assert "Only 1 of your requests" in told.text
+    answer = client.post("/v1/audio/speech/batch", json={"items": items, "voice": "ryan"})
+    assert "Only 1 of your requests" in answer.text
 
 
 def test_what_strangers_made_goes_and_what_is_fresh_stays(tmp_path: Path) -> None:

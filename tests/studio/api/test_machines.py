@@ -22,13 +22,13 @@ BODY = {"input": "Hello there.", "response_format": "pcm"}
 
 
 def document(client: TestClient) -> dict[str, Any]:
-    told: dict[str, Any] = client.get("/openapi.json").json()
-    return told
+    read: dict[str, Any] = client.get("/openapi.json").json()
+    return read
 
 
 def paths_of(client: TestClient) -> list[tuple[str, set[str]]]:
-    told = document(client)["paths"].items()
-    return [(re.sub("{.*?}", "ryan", path), {each.upper() for each in of}) for path, of in told]
+    paths = document(client)["paths"].items()
+    return [(re.sub("{.*?}", "ryan", path), {each.upper() for each in of}) for path, of in paths]
 
 
 def test_every_path_says_which_methods_it_has(client: TestClient) -> None:
@@ -64,11 +64,11 @@ def test_head_is_get_without_its_body(client: TestClient) -> None:
         answer = client.head(path)
         assert answer.content == b""
         if "GET" in has:
-            asked = client.get(path)
-            assert answer.status_code == asked.status_code, path
-            assert answer.headers["content-type"] == asked.headers["content-type"]
+            response = client.get(path)
+            assert answer.status_code == response.status_code, path
+            assert answer.headers["content-type"] == response.headers["content-type"]
             if path != "/metrics":  # it counts what is asked
-                assert answer.headers["content-length"] == asked.headers["content-length"], path
+                assert answer.headers["content-length"] == response.headers["content-length"], path
         else:
             assert answer.status_code == 405, path
 
@@ -79,19 +79,19 @@ def test_a_preview_may_be_asked_for_in_parts(client: TestClient, engine: Engine)
     tag, length = whole.headers["etag"], len(whole.content)
     assert soundfile.info(io.BytesIO(whole.content)).duration > 0
     assert whole.headers["accept-ranges"] == "bytes"
-    for asked, first, last in (
+    for span, first, last in (
         ("bytes=0-99", 0, 100),
         ("bytes=100-", 100, length),
         ("bytes=-50", length - 50, length),
         (f"bytes=10-{length + 5}", 10, length),
     ):
-        part = client.get(PREVIEW, headers={"range": asked})
+        part = client.get(PREVIEW, headers={"range": span})
         assert part.status_code == 206
         assert part.content == whole.content[first:last]
         assert part.headers["content-range"] == f"bytes {first}-{last - 1}/{length}"
         assert part.headers["etag"] == tag
-    for asked in ("bytes=5-2", "bytes=0-1,5-9", "lines=0-1", "bytes=-"):
-        assert client.get(PREVIEW, headers={"range": asked}).content == whole.content
+    for span in ("bytes=5-2", "bytes=0-1,5-9", "lines=0-1", "bytes=-"):
+        assert client.get(PREVIEW, headers={"range": span}).content == whole.content
     beyond = client.get(PREVIEW, headers={"range": f"bytes={length}-"})
     assert (beyond.status_code, beyond.headers["content-range"]) == (416, f"bytes */{length}")
     other = {"range": "bytes=0-9", "if-range": '"another"'}
@@ -130,11 +130,11 @@ def test_scripts_of_other_pages_may_read_what_was_ignored(engine: Engine, librar
 
 
 def test_the_document_tells_sounds_errors_keys_and_forms(client: TestClient) -> None:
-    told = document(client)
-    assert client.get("/v1/openapi.json").json() == told
-    assert set(told["components"]["securitySchemes"]) == {"bearer", "xi-api-key"}
+    whole = document(client)
+    assert client.get("/v1/openapi.json").json() == whole
+    assert set(whole["components"]["securitySchemes"]) == {"bearer", "xi-api-key"}
     error = {"$ref": "#/components/schemas/Error"}
-    for path, operations in told["paths"].items():
+    for path, operations in whole["paths"].items():
         for method, operation in operations.items():
             for status in STATUSES:
                 if (path, status) in (("/health", 503), ("/ready", 503)):
@@ -150,16 +150,16 @@ def test_the_document_tells_sounds_errors_keys_and_forms(client: TestClient) -> 
                 assert next(iter(ok)) == "application/octet-stream"
                 sounds = [of["schema"] for kind, of in ok.items() if kind != "text/event-stream"]
                 assert all(each["format"] == "binary" for each in sounds)
-    speech = told["paths"][PATH]["post"]["responses"]["200"]["content"]
+    speech = whole["paths"][PATH]["post"]["responses"]["200"]["content"]
     assert {*MEDIA_TYPES.values(), "text/event-stream"} <= set(speech)
     for path, form in FORMS.items():
-        content = told["paths"][path]["post"]["requestBody"]["content"]
+        content = whole["paths"][path]["post"]["requestBody"]["content"]
         kind = {"$ref": f"#/components/schemas/{form['title']}"}
         assert content["multipart/form-data"]["schema"] == kind
-        fields = told["components"]["schemas"][form["title"]]["properties"]
+        fields = whole["components"]["schemas"][form["title"]]["properties"]
         assert any(field.get("format") == "binary" for field in fields.values())
-    assert "422" in told["paths"][PATH]["post"]["responses"]
-    assert "HTTPValidationError" not in str(told)
+    assert "422" in whole["paths"][PATH]["post"]["responses"]
+    assert "HTTPValidationError" not in str(whole)
 
 
 def test_the_document_needs_a_key_where_all_else_does(engine: Engine, library: Library) -> None:

@@ -40,9 +40,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`python app.py`, as a user starts it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    own = environment(TIMBRE_DATA=str(tmp_path_factory.mktemp("data")))
+    variables = environment(TIMBRE_DATA=str(tmp_path_factory.mktemp("data")))
     command = [sys.executable, "app.py", "--port", str(port), "--device", "cpu"]
-    with subprocess.Popen(command, cwd=ROOT, env=own) as server:
+    with subprocess.Popen(command, cwd=ROOT, env=variables) as server:
         try:
             url = f"http://127.0.0.1:{port}"
             wait_ready(url, server)
@@ -81,11 +81,11 @@ def seconds(format: str, data: bytes) -> float:
 @pytest.mark.parametrize("format", FORMATS)
 def test_whole_and_streamed_are_as_long(client: openai.OpenAI, format: str, tmp_path: Path) -> None:
     fields = {"seed": 1, "max_new_tokens": FRAMES, "ignore_eos": True}
-    asked = {"model": "tts-1", "voice": "alloy", "input": TEXT, "response_format": format}
-    whole = client.audio.speech.create(**asked, extra_body={**fields, "stream": False})
+    body = {"model": "tts-1", "voice": "alloy", "input": TEXT, "response_format": format}
+    whole = client.audio.speech.create(**body, extra_body={**fields, "stream": False})
     file = tmp_path / f"streamed.{format}"
     with client.audio.speech.with_streaming_response.create(
-        **asked, extra_body={**fields, "stream": True}
+        **body, extra_body={**fields, "stream": True}
     ) as answer:
         answer.stream_to_file(file)
     lengths = [seconds(format, data) for data in (whole.content, file.read_bytes())]

@@ -49,10 +49,10 @@ def wrong(listener: Listener, spoken: list[Pcm]) -> float:
         listener.errors(text, pcm.astype(np.float32) / 32768)
         for text, pcm in zip(TEXTS, spoken, strict=True)
     ]
-    return sum(missed for missed, _ in counts) / sum(said for _, said in counts)
+    return sum(missed for missed, _ in counts) / sum(each for _, each in counts)
 
 
-def asked(client: TestClient, text: str, **fields: Any) -> Pcm:
+def sound_of(client: TestClient, text: str, **fields: Any) -> Pcm:
     body = {"input": text, "voice": VOICE, "seed": SEED, "response_format": "pcm", **fields}
     answer = client.post("/v1/audio/speech", json=body)
     assert answer.status_code == 200, answer.text
@@ -61,7 +61,7 @@ def asked(client: TestClient, text: str, **fields: Any) -> Pcm:
 
 @pytest.mark.parametrize("speed", [1, 1.5])
 def test_a_whole_answer_says_the_text(client: TestClient, listener: Listener, speed: float) -> None:
-    assert wrong(listener, [asked(client, text, speed=speed) for text in TEXTS]) < WRONG
+    assert wrong(listener, [sound_of(client, text, speed=speed) for text in TEXTS]) < WRONG
 
 
 def test_words_that_come_one_by_one_are_said(client: TestClient, listener: Listener) -> None:

@@ -104,12 +104,12 @@ def test_its_errors_are_its_own(client: openai.OpenAI) -> None:
         client.audio.speech.create(model="tts-1", voice="alloy", input="")
     with pytest.raises(openai.NotFoundError, match="nobody"):
         client.audio.speech.create(model="tts-1", voice="nobody", input=TEXT)
-    with pytest.raises(openai.BadRequestError) as told:
+    with pytest.raises(openai.BadRequestError) as refused:
         client.audio.speech.create(
             model="tts-1", voice="alloy", input=TEXT, extra_body={"instructionz": 1}
         )
-    assert told.value.param == "instructionz"
-    assert told.value.code == "unknown_key"
+    assert refused.value.param == "instructionz"
+    assert refused.value.code == "unknown_key"
 
 
 def test_it_lists_models(client: openai.OpenAI, engine: Engine) -> None:

@@ -47,5 +47,5 @@ def test_reading_yields_to_the_engine() -> None:
     def priority() -> int:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
-    own = priority()
-    assert own < asyncio.run(RecordingQueue().run(priority)) or own == 19
+    before = priority()
+    assert before < asyncio.run(RecordingQueue().run(priority)) or before == 19

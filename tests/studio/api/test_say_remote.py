@@ -113,8 +113,8 @@ def test_a_server_says_what_would_be_said_here(
     options = ["say", "-" if words else TEXT, "--seed", "5", *options]
     there = run(*options, "--server", url, "--out", tmp_path / "there.wav", words=words)
     assert there.exit_code == 0, there.output
-    own = ["--model", "fake", "--data", tmp_path]
-    assert run(*options, *own, "--out", tmp_path / "here.wav", words=words).exit_code == 0
+    local = ["--model", "fake", "--data", tmp_path]
+    assert run(*options, *local, "--out", tmp_path / "here.wav", words=words).exit_code == 0
     np.testing.assert_array_equal(heard(tmp_path / "there.wav"), heard(tmp_path / "here.wav"))
     assert re.search(r"there\.wav: [\d.]+ s, first audio \d+ ms.*, seed 5\n", there.stdout)
 
@@ -125,9 +125,9 @@ def test_voices_of_a_server_are_listed_as_here(
     library.save("My Own", Clone(np.ones(16, np.float32)), note="mine")
     library.save("Old Man", Design("An old man."))
     there = run("voices", "--server", url).stdout.splitlines()
-    own = run("voices", "--model", "fake", "--data", tmp_path).stdout.splitlines()
+    result = run("voices", "--model", "fake", "--data", tmp_path).stdout.splitlines()
     built_in = {"Bright host", "Calm guide", "Warm narrator"}  # come with the program
-    named = [{tuple(line.split("\t")[:2]) for line in lines} for lines in (there, own)]
+    named = [{tuple(line.split("\t")[:2]) for line in lines} for lines in (there, result)]
     assert named[0] == {each for each in named[1] if each[0] not in built_in}
     assert {"ryan\tpreset", "My Own\tsaved\tmine", "Old Man\tdesign"} <= set(there)
 
@@ -294,6 +294,6 @@ def test_another_program_that_answers_is_told_from_timbre(tmp_path: Path) -> Non
     other.add_api_route("/{path:path}", lambda: page, methods=["GET", "POST"])
     with serving(other) as url:
         for line in (("voices",), ("say", TEXT, "--out", tmp_path / "x.wav")):
-            told = run(*line, "--server", url)
-            assert told.exit_code == REFUSED
-            assert "not as a Timbre server does" in told.output
+            result = run(*line, "--server", url)
+            assert result.exit_code == REFUSED
+            assert "not as a Timbre server does" in result.output

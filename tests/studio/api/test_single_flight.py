@@ -37,14 +37,14 @@ def test_a_flood_takes_one_thread(
             calls.clear()
             transport = httpx.ASGITransport(api)
             async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
-                asked = [asyncio.ensure_future(client.get(path)) for _ in range(200)]
+                tasks = [asyncio.ensure_future(client.get(path)) for _ in range(200)]
                 await asyncio.sleep(0.1)
-                asked.pop().cancel()  # who leaves takes the answer from nobody
+                tasks.pop().cancel()  # who leaves takes the answer from nobody
                 with OwnTime() as took:
                     await anyio.to_thread.run_sync(lambda: None)  # there is a thread for others
                 assert took.seconds < 10
                 go.set()
-                assert {each.status_code for each in await asyncio.gather(*asked)} == {200}
+                assert {each.status_code for each in await asyncio.gather(*tasks)} == {200}
                 assert len(calls) == 1
                 assert (await client.get(path)).status_code == 200
             assert len(calls) == 2
@@ -63,8 +63,8 @@ def test_an_error_is_told_to_all_and_not_kept() -> None:
 
     async def ask() -> None:
         flight = SingleFlight[str]()
-        told = await asyncio.gather(flight(work), flight(work), return_exceptions=True)
-        assert [type(each) for each in told] == [ValueError, ValueError]
+        results = await asyncio.gather(flight(work), flight(work), return_exceptions=True)
+        assert [type(each) for each in results] == [ValueError, ValueError]
         assert await flight(work) == "yes"
 
     asyncio.run(ask())

@@ -45,11 +45,11 @@ def on_a_socket(place: tuple[str, int]) -> socket.socket:
     return unread(f"http://{place[0]}:{place[1]}", config(**ENDLESS), LONG, DONE)
 
 
-@pytest.mark.parametrize("asked", [over_http, on_a_socket])
+@pytest.mark.parametrize("send", [over_http, on_a_socket])
 def test_who_reads_nothing_is_cut_off(
-    engine: Engine, server: uvicorn.Server, asked: Callable[[tuple[str, int]], socket.socket]
+    engine: Engine, server: uvicorn.Server, send: Callable[[tuple[str, int]], socket.socket]
 ) -> None:
     (listening,) = server.servers[0].sockets
-    with closing(asked(listening.getsockname())):
+    with closing(send(listening.getsockname())):
         wait_until(lambda: engine.stats().ended)
         wait_until(lambda: not server.server_state.connections)

@@ -40,12 +40,12 @@ TEXT = "The train leaves at seven."
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """The engines that were opened; each is a fake one."""
-    asked: list[Sequence[str]] = []
+    calls: list[Sequence[str]] = []
 
     def fake_open(
         models: Sequence[str], *_: Any, weights: str, cache: Path, beside: bool, **changes: Any
     ) -> FakeEngine:
-        asked.append(models)
+        calls.append(models)
         return FakeEngine(settings=EngineSettings(**{"max_num_seqs": 2, **changes}))
 
     monkeypatch.setattr(app_context, "open_engine", fake_open)
@@ -53,7 +53,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     monkeypatch.setattr(
         app_context, "read_capabilities", lambda models: {"fake": fake_capabilities()}
     )
-    return asked
+    return calls
 
 
 def run(*arguments: str | Path, words: str | None = None, data: Path | None = None) -> Result:
@@ -328,9 +328,9 @@ def test_voices_and_info_load_nothing(opened: list[Sequence[str]], tmp_path: Pat
     assert "My Own\tsaved\tmine\n" in listed
     assert "broken\tdamaged" in listed
     assert "Too Wide" not in listed
-    told = run("info").stdout
-    assert "6 preset speakers, instructions, cloning, voice design" in told
-    assert "eric speaks sichuan dialect" in told
+    result = run("info").stdout
+    assert "6 preset speakers, instructions, cloning, voice design" in result
+    assert "eric speaks sichuan dialect" in result
     assert opened == []
 
 

@@ -51,13 +51,13 @@ def interrupted(at: str, out: Path) -> tuple[int, list[str]]:
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, cwd=ROOT) as ran:
         assert ran.stderr
         words, sent = list[str](), False
-        for told in ran.stderr:
-            if told.startswith(TOLD):
-                if told.rpartition("|")[2].strip() == at:
+        for each in ran.stderr:
+            if each.startswith(TOLD):
+                if each.rpartition("|")[2].strip() == at:
                     ran.send_signal(signal.SIGINT)
                     sent = True
             else:
-                words.append(told.strip())
+                words.append(each.strip())
     assert sent
     return ran.returncode, words
 

@@ -52,10 +52,10 @@ def test_words_that_were_heard_are_compared() -> None:
     one = bench()
     with one.engine:
         found = measure(one, 1, transcribe=lambda waveform: "The train leaves.")
-    said = sum(len(words_of(each)) for each in machine_card.SENTENCES)
+    spoken = sum(len(words_of(each)) for each in machine_card.SENTENCES)
     wrong, _, whole = found["word_errors"].partition(" of ")
-    assert int(whole) == said
-    assert 0 < int(wrong) < said
+    assert int(whole) == spoken
+    assert 0 < int(wrong) < spoken
 
 
 def test_a_table_stays_one_whatever_a_processor_is_called() -> None:

@@ -61,8 +61,8 @@ def test_recordings_are_learned_from_only_with_consent(data: Path) -> None:
 
 def test_a_recording_in_a_mood_is_kept_with_its_voice(data: Path) -> None:
     refused(run("mood", "record", "anna", "glad", sound(data, 1), data=data), "--consent")
-    said = ["--transcript", "What I said.", "--consent"]
-    result = run("mood", "record", "anna", "glad", sound(data, 1), *said, data=data)
+    heard = ["--transcript", "What I said.", "--consent"]
+    result = run("mood", "record", "anna", "glad", sound(data, 1), *heard, data=data)
     assert result.stdout == "anna: glad\n"
     spoken = run("say", TEXT, "--voice", "anna", "--out", data / "a.wav", data=data)
     assert "glad (its own recording)" in spoken.output
@@ -72,10 +72,10 @@ def test_speech_in_a_mood_is_spoken_by_the_voice_in_it(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("mood", "learn", "glad", "ryan", "vivian", data=data).exit_code == 0
-    asked, submit = list[SpeechRequest](), FakeEngine.submit
+    requests, submit = list[SpeechRequest](), FakeEngine.submit
 
     def kept(engine: FakeEngine, request: SpeechRequest) -> SpeechStream:
-        asked.append(request)
+        requests.append(request)
         return submit(engine, request)
 
     monkeypatch.setattr(FakeEngine, "submit", kept)
@@ -83,7 +83,7 @@ def test_speech_in_a_mood_is_spoken_by_the_voice_in_it(
     def doses(*words: str) -> list[tuple[str, float]]:
         result = run("say", "Good morning.", *words, "--out", data / "a.wav", data=data)
         assert result.exit_code == 0, result.output
-        voice = asked.pop().voice
+        voice = requests.pop().voice
         return (
             [(mood.name, dose) for mood, dose in voice.moods] if isinstance(voice, Mooded) else []
         )
@@ -92,8 +92,8 @@ def test_speech_in_a_mood_is_spoken_by_the_voice_in_it(
     assert doses("--voice", "anna", "--mood", "glad") == [("glad", 1.0)]
     assert doses("--voice", "anna", "--mood", "gladly:0.5") == [("glad", 0.5)]
     assert doses("--voice", "anna+glad:0.5") == [("glad", 0.5)]
-    told = run("say", TEXT, "--voice", "anna", "--out", data / "t.wav", data=data)
-    assert "glad (learned)" in told.output
+    ran = run("say", TEXT, "--voice", "anna", "--out", data / "t.wav", data=data)
+    assert "glad (learned)" in ran.output
 
 
 @pytest.mark.parametrize("mood", ["sad", "glad:2", "glad:x"])

@@ -49,8 +49,8 @@ def test_a_reader_that_leaves_ends_the_speech() -> None:
         assert ran.stderr
         assert ran.stdout.read(4) == b"RIFF"
         ran.stdout.close()
-        told = ran.stderr.read().decode()
-    assert [line for line in told.splitlines() if not line.startswith(NEWS)] == []
+        printed = ran.stderr.read().decode()
+    assert [line for line in printed.splitlines() if not line.startswith(NEWS)] == []
     assert ran.returncode == 0, "as of `voices | head -1`"
 
 

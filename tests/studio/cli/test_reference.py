@@ -30,13 +30,13 @@ def telling(folder: Path, codes: Codes) -> Path:
     return python(folder, f"echo loading; cat {folder}/told.json")
 
 
-def own() -> Codes:
+def codes_of_ours() -> Codes:
     with FakeEngine() as fake:
         return own_codes(fake, RYAN)
 
 
 def test_equal_frames_are_counted(tmp_path: Path) -> None:
-    codes = own()
+    codes = codes_of_ours()
     assert 0 < len(codes) <= FRAMES
     for changed in (0, 1):
         told = codes.copy()
@@ -49,7 +49,7 @@ def test_equal_frames_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_frame_more_is_no_equal_frame(tmp_path: Path) -> None:
-    codes = own()
+    codes = codes_of_ours()
     found = compared(telling(tmp_path, codes[:-1]), "model", RYAN, FakeEngine)
     assert found["frames_as_reference"] == f"{len(codes) - 1} of {len(codes)}"
 
@@ -79,7 +79,7 @@ def test_the_script_takes_what_it_is_sent(
     sent = {"model": "model", "who": {"speaker": "ryan"}, "text": "Words.", "frames": 2}
     monkeypatch.setattr(reference_package, "stand_in", lambda: None)
     monkeypatch.setattr(reference_package, "version", lambda name: "1")
-    monkeypatch.setattr(reference_package, "codes_of", lambda **asked: seen.append(asked) or [[1]])
+    monkeypatch.setattr(reference_package, "codes_of", lambda **given: seen.append(given) or [[1]])
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{json.dumps(sent)}\n"))
     reference_package.main()
     assert seen == [sent]

@@ -43,8 +43,8 @@ def _from(module: ModuleType) -> dict[str, object]:
         for name, each in tests
         if name.startswith("test_")
         and name not in OTHERWISE
-        and "client" in (asked := inspect.signature(each).parameters)
-        and not INSIDE & set(asked)
+        and "client" in (wanted := inspect.signature(each).parameters)
+        and not INSIDE & set(wanted)
     }
 
 

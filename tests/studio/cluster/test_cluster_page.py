@@ -29,7 +29,7 @@ HEARD = """(before) => window.timbre.players.some(
 
 
 @pytest.fixture(scope="module")
-def told(address: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def findings(address: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What a program heard from the endpoints of the front."""
     return visited(
         "tests.support.page_visit", str(tmp_path_factory.mktemp("visit")), address, timeout=120

@@ -79,10 +79,10 @@ def test_what_nobody_has_heard_is_spoken_by_another_replica(url: str) -> None:
     wait_until(lambda: ready(url) and speaks(url), BACK)
     body = {"input": TEXT, "voice": "ryan", "response_format": "pcm", "stream": False}
     with ThreadPoolExecutor(8) as pool, httpx.Client(base_url=url, timeout=60) as client:
-        asked = [pool.submit(client.post, "/v1/audio/speech", json=body) for _ in range(8)]
+        tasks = [pool.submit(client.post, "/v1/audio/speech", json=body) for _ in range(8)]
         wait_until(lambda: _running(url) == 8, 20)
         os.kill(processes(SPEECH)[0], signal.SIGKILL)
-        answers = [each.result() for each in asked]
+        answers = [each.result() for each in tasks]
     assert [(each.status_code, len(each.content)) for each in answers] == [(200, WHOLE)] * 8
     assert len({each.headers["x-replica"] for each in answers}) <= 2
     wait_until(lambda: len(processes(SPEECH)) == 2, BACK)

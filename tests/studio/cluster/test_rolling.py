@@ -40,18 +40,18 @@ def listeners(url: str, count: int = 4) -> Iterator[Counter[str]]:
             thread.join(60)
 
 
-def changed(own: StudioSettings, **changes: Any) -> StudioSettings:
-    return StudioSettings.model_validate({**own.model_dump(exclude_unset=True), **changes})
+def changed(settings: StudioSettings, **changes: Any) -> StudioSettings:
+    return StudioSettings.model_validate({**settings.model_dump(exclude_unset=True), **changes})
 
 
-def deploy(own: StudioSettings) -> None:
+def deploy(settings: StudioSettings) -> None:
     """As `serve deploy` does, with other settings."""
     from ray import serve
 
     from studio.cluster.deployments import PREFIXES, SPEECH, build
     from tests.support.cluster.twins import TWINS
 
-    serve.run(build(own, TWINS)[SPEECH], name=SPEECH, route_prefix=PREFIXES[SPEECH])
+    serve.run(build(settings, TWINS)[SPEECH], name=SPEECH, route_prefix=PREFIXES[SPEECH])
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def deploy(own: StudioSettings) -> None:
 )
 def test_nobody_is_cut_off(url: str, context: AppContext, changes: dict[str, Any]) -> None:
     before = set(processes(SPEECH))
-    own = changed(context.settings, **changes)
+    settings = changed(context.settings, **changes)
     with listeners(url) as ends:
         wait_until(lambda: ends["whole"] >= 4, PATIENCE)
-        deploy(own)
-        wait_until(lambda: len(processes(SPEECH)) == own.cluster.replicas, PATIENCE)
+        deploy(settings)
+        wait_until(lambda: len(processes(SPEECH)) == settings.cluster.replicas, PATIENCE)
         spoken = ends["whole"]
         wait_until(lambda: ends["whole"] >= spoken + 4, PATIENCE)
     assert set(ends) == {"whole"}

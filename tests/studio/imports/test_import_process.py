@@ -25,9 +25,9 @@ STUCK = "import time; time.sleep(600)"
 
 @pytest.fixture
 def imports() -> Iterator[Imports]:
-    own = Imports(lambda: "10.0.0.1")
-    yield own
-    own.close()
+    pool = Imports(lambda: "10.0.0.1")
+    yield pool
+    pool.close()
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_refusal_comes_back_with_its_values(imports: Imports, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         ("os.write(1, b'{\"done\": true}\\n{}')", "damaged"),
         ("os.write(1, b'[1]\\n')", "damaged"),
@@ -91,10 +91,10 @@ def test_a_refusal_comes_back_with_its_values(imports: Imports, tmp_path: Path) 
     ],
 )
 def test_what_comes_back_is_checked(
-    imports: Imports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, told: str
+    imports: Imports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
 ) -> None:
     book = worker_of(tmp_path, monkeypatch, code)
-    with pytest.raises(RequestError, match=told):
+    with pytest.raises(RequestError, match=message):
         imports.script(book)
 
 
@@ -112,7 +112,7 @@ def test_it_has_the_libraries_of_the_server_wherever_those_lie(
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "lines"),
     [("KeyError at reader.py:12", 1), ("KeyError at reader.py:12\\nERROR", 0), ("words", 0)],
 )
 def test_a_readers_own_fault_stands_in_the_log(
@@ -121,12 +121,12 @@ def test_a_readers_own_fault_stands_in_the_log(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     fault: str,
-    told: int,
+    lines: int,
 ) -> None:
     code = f"""os.write(1, b'{{"failed": "damaged", "fault": "{fault}"}}\\n')"""
     with pytest.raises(InvalidText, match="damaged"):
         imports.script(worker_of(tmp_path, monkeypatch, code))
-    assert len(caplog.messages) == told
+    assert len(caplog.messages) == lines
     assert all(fault in each for each in caplog.messages)
 
 
@@ -169,29 +169,29 @@ def test_who_takes_too_long_is_ended(
 
 
 def in_threads(*imports: Imports, path: Path) -> tuple[list[threading.Thread], list[str]]:
-    told: list[str] = []
+    reports: list[str] = []
 
-    def read(own: Imports) -> None:
+    def read(pool: Imports) -> None:
         try:
-            own.script(path)
+            pool.script(path)
         except RequestError as error:
-            told.append(str(error))
+            reports.append(str(error))
 
-    threads = [threading.Thread(target=read, args=(own,)) for own in imports]
+    threads = [threading.Thread(target=read, args=(each,)) for each in imports]
     for each in threads:
         each.start()
-    return threads, told
+    return threads, reports
 
 
 def test_an_address_has_one_import_and_closing_ends_it(imports: Imports, stuck: Path) -> None:
-    threads, told = in_threads(imports, path=stuck)
+    threads, errors = in_threads(imports, path=stuck)
     wait_until(lambda: imports._running)
     (process,) = imports._running
     with pytest.raises(RequestError, match="your address"):
         imports.script(stuck)
     close_imports()
     threads[0].join(30)
-    assert told == [import_process.CLOSED]
+    assert errors == [import_process.CLOSED]
     assert process.returncode is not None
     with pytest.raises(RequestError, match="closing"):
         imports.script(stuck)
@@ -201,7 +201,7 @@ def test_few_run_few_wait_and_others_are_refused(stuck: Path) -> None:
     addresses = iter(range(100))
     crowd = Imports(lambda: f"10.0.0.{next(addresses)}")
     most = import_process.AT_ONCE + import_process.WAITING
-    threads, told = in_threads(*[crowd] * most, path=stuck)
+    threads, errors = in_threads(*[crowd] * most, path=stuck)
     wait_until(lambda: len(crowd._addresses) == most)
     wait_until(lambda: len(crowd._running) == import_process.AT_ONCE)
     with pytest.raises(RequestError, match="Many files"):
@@ -209,7 +209,7 @@ def test_few_run_few_wait_and_others_are_refused(stuck: Path) -> None:
     crowd.close()
     for each in threads:
         each.join(30)
-    assert told == [import_process.CLOSED] * most
+    assert errors == [import_process.CLOSED] * most
     assert not crowd._addresses
 
 

@@ -23,7 +23,7 @@ LETTERS = st.text(
 )
 
 
-def said(script: Script) -> list[tuple[str, str]]:
+def lines_of(script: Script) -> list[tuple[str, str]]:
     return [(line.speaker, line.text) for line in script.lines]
 
 
@@ -65,7 +65,7 @@ def test_dialogue_with_names_directions_and_a_narrator() -> None:
         "http://example.org: is no speaker.\n"
         "At 10:30 we left."
     )
-    assert said(script)[:4] == [
+    assert lines_of(script)[:4] == [
         ("", "It was late in the evening when they met."),
         ("Anna", "Where have you been all this time?"),
         ("Ben", "I was looking for the key, and I found nothing."),
@@ -73,7 +73,7 @@ def test_dialogue_with_names_directions_and_a_narrator() -> None:
     ]
     assert script.lines[2].direction == "whispering"
     assert script.speakers == ("", "Anna", "Ben")
-    assert all(speaker in ("", "Anna") for speaker, _ in said(script)[4:])
+    assert all(speaker in ("", "Anna") for speaker, _ in lines_of(script)[4:])
 
 
 def test_a_colon_alone_makes_no_speaker() -> None:
@@ -83,8 +83,10 @@ def test_a_colon_alone_makes_no_speaker() -> None:
 
 
 def test_a_name_that_comes_back_speaks_even_in_a_text_that_is_mostly_told() -> None:
-    told = "She went on and on about it.\n\n" * 6
-    text = f"Anna: I have seen it.\n\n{told}Anna: And I shall see it again.\n\nNote: it was late."
+    narrated = "She went on and on about it.\n\n" * 6
+    text = (
+        f"Anna: I have seen it.\n\n{narrated}Anna: And I shall see it again.\n\nNote: it was late."
+    )
     assert script_of_text(text).speakers == ("Anna", "")
 
 
@@ -94,7 +96,7 @@ def test_wrapped_lines_are_one_paragraph() -> None:
         "every evening, carrying a lantern and a flask of tea\n"
         "that his daughter had made for him."
     )
-    assert said(script_of_text(text)) == [("", text.replace("\n", " "))]
+    assert lines_of(script_of_text(text)) == [("", text.replace("\n", " "))]
 
 
 def test_pauses_in_the_text_stand_behind_the_line_they_follow() -> None:
@@ -147,7 +149,7 @@ def test_subtitles_are_lines_with_their_pauses() -> None:
         ("ANNA", "Then do it at once, please.", None),
     ]
     vtt = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Bob>Good evening to all of you.</v>\n"
-    assert said(script_of_file("film.vtt", vtt.encode())) == [
+    assert lines_of(script_of_file("film.vtt", vtt.encode())) == [
         ("Bob", "Good evening to all of you.")
     ]
 
@@ -161,7 +163,7 @@ def test_tables_find_their_columns_by_name(delimiter: str) -> None:
         ["Two", "Anna", "-4", "Goodbye to everybody in here.", ""],
     ]
     script = script_of_file("a.csv", "\n".join(delimiter.join(row) for row in rows).encode())
-    assert said(script)[1] == ("Ben", "=SUM(A1:A9)")
+    assert lines_of(script)[1] == ("Ben", "=SUM(A1:A9)")
     assert [line.pause for line in script.lines] == [1.5, None, None]
     assert script.chapters == ("One", "Two")
 
@@ -209,7 +211,9 @@ def test_bad_files_get_one_clear_error(name: str, data: bytes, says: str) -> Non
 
 def test_utf16_and_byte_order_marks_are_read() -> None:
     for encoding in ("utf-16", "utf-8-sig"):
-        assert said(script_of_file("a.txt", "Größe: 你好".encode(encoding)))[0][1] == "Größe: 你好"
+        assert (
+            lines_of(script_of_file("a.txt", "Größe: 你好".encode(encoding)))[0][1] == "Größe: 你好"
+        )
 
 
 def test_notes_of_markdown_are_left_out_and_not_spoken() -> None:
@@ -219,7 +223,7 @@ def test_notes_of_markdown_are_left_out_and_not_spoken() -> None:
         '[l]: https://example.org "Title"\n'
     )
     read = imported("a.md", io.BytesIO(text.encode()))
-    assert said(read.script) == [("", "One and two."), ("", "After the link to a page.")]
+    assert lines_of(read.script) == [("", "One and two."), ("", "After the link to a page.")]
     notes = [(part.kind, part.text) for part in read.left_out]
     assert notes == [("notes", "The first\nnote.\n\nIts end."), ("notes", "The second.")]
 
@@ -227,7 +231,7 @@ def test_notes_of_markdown_are_left_out_and_not_spoken() -> None:
 def test_markdown_that_was_escaped_is_read_without_its_marks() -> None:
     text = rb"\*kept\* and \_this\_, *not* _these_, and R&amp;D&nbsp;too."
     expected = [("", "*kept* and _this_, not these, and R&D too.")]
-    assert said(script_of_file("a.md", text)) == expected
+    assert lines_of(script_of_file("a.md", text)) == expected
 
 
 def test_a_table_of_contents_in_markdown_makes_no_chapters() -> None:
@@ -238,7 +242,7 @@ def test_a_table_of_contents_in_markdown_makes_no_chapters() -> None:
     read = imported("a.md", io.BytesIO(text.encode()))
     assert read.script.chapters == ("Chapter One", "Chapter Two")
     spoken = ["Chapter One", "And see:", "below", "Chapter Two", "The end."]
-    assert [text for _, text in said(read.script)] == spoken
+    assert [text for _, text in lines_of(read.script)] == spoken
     [contents] = read.left_out
     assert (contents.kind, contents.text.partition("{")[0]) == ("contents", "Chapter One")
 
@@ -247,16 +251,20 @@ def test_tables_of_excel_name_their_delimiter_and_those_of_old_macs_end_rows_the
     expected = [("Anna", "Well; I, for one; stay."), ("Ben", "Yes.")]
     excel = b'\xef\xbb\xbfsep=;\r\nspeaker;text\r\nAnna;"Well; I, for one; stay."\r\nBen;Yes.\r\n'
     mac = b'speaker,text\rAnna,"Well; I, for one; stay."\rBen,Yes.\r'
-    assert [said(script_of_file("a.csv", each)) for each in (excel, mac)] == [expected] * 2
+    assert [lines_of(script_of_file("a.csv", each)) for each in (excel, mac)] == [expected] * 2
 
 
 def test_a_caption_of_two_voices_is_a_line_of_each() -> None:
     dashes = b"1\n00:00:01,000 --> 00:00:02,000\n- <i>Who?</i>\n<i>- Me,\nsilly.</i>\n"
-    assert said(script_of_file("a.srt", dashes)) == [("", "Who?"), ("", "Me, silly.")]
+    assert lines_of(script_of_file("a.srt", dashes)) == [("", "Who?"), ("", "Me, silly.")]
     voices = b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ben>Who?</v>\n<v.loud Anna>Me</v>\n"
-    assert said(script_of_file("a.vtt", voices)) == [("Ben", "Who?"), ("Anna", "Me")]
+    assert lines_of(script_of_file("a.vtt", voices)) == [("Ben", "Who?"), ("Anna", "Me")]
 
 
 def test_marks_for_the_eye_hide_no_name_and_divide_no_word() -> None:
     text = "דנה: שלום!\n\u200fיוסי\u200f: Donau\u00addampf.\n\u202bדנה: כן.\u202c\n"
-    assert said(script_of_text(text)) == [("דנה", "שלום!"), ("יוסי", "Donaudampf."), ("דנה", "כן.")]
+    assert lines_of(script_of_text(text)) == [
+        ("דנה", "שלום!"),
+        ("יוסי", "Donaudampf."),
+        ("דנה", "כן."),
+    ]

@@ -55,8 +55,8 @@ def test_attributes_have_their_values_with_and_without_a_namespace() -> None:
     (tag,) = tokens('<w:a w:val="1 &amp; 2" b c=\'3\' d=4 e = "5"/>', html_page=False)
     assert isinstance(tag, Tag)
     assert (tag.name, tag.empty, tag.ends) == ("a", True, False)
-    own = tag.values()
-    assert [own[name] for name in ("w:val", "val", "b", "c", "d", "e")] == [
+    values = tag.values()
+    assert [values[name] for name in ("w:val", "val", "b", "c", "d", "e")] == [
         "1 & 2", "1 & 2", "", "3", "4", "5",
     ]  # fmt: skip
 

@@ -23,9 +23,9 @@ HOSTILE = {**HEADERS, **BOMBS, **FLOODS}
 
 @pytest.fixture
 def imports() -> Iterator[Imports]:
-    own = Imports(lambda: "10.0.0.1")
-    yield own
-    own.close()
+    pool = Imports(lambda: "10.0.0.1")
+    yield pool
+    pool.close()
 
 
 def tone(seconds: float, rate: int) -> np.ndarray:
@@ -74,7 +74,7 @@ def test_each_format_is_read_as_it_sounds(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: wav(channels=9), "9 channels"),
         (lambda: wav(rate=1), "sample rate is 1 Hz"),
@@ -85,10 +85,10 @@ def test_each_format_is_read_as_it_sounds(tmp_path: Path, name: str) -> None:
         (lambda: b"\x1a\x45\xdf\xa3" + bytes(200), "no sound, or it is damaged"),
     ],
 )
-def test_a_refusal_says_what_to_do(tmp_path: Path, make: Callable[[], bytes], told: str) -> None:
+def test_a_refusal_says_what_to_do(tmp_path: Path, make: Callable[[], bytes], message: str) -> None:
     path = tmp_path / "music.mp3"
     path.write_bytes(make())
-    with pytest.raises(InvalidAudio, match=told) as raised:
+    with pytest.raises(InvalidAudio, match=message) as raised:
         read(path)
     assert str(raised.value).endswith(".")
 

@@ -160,12 +160,12 @@ def test_moved_lines_are_the_same_lines_in_the_order_of_the_text(
                 move(script, line.id, to)
             continue
         script = move(script, line.id, to)
-        chapters = [own.chapter for own in script.lines]
+        chapters = [line.chapter for line in script.lines]
         assert chapters == sorted(chapters)
-        ids = sorted(own.id for own in script.lines)
-        assert ids == sorted(own.id for own in first.lines)
-    written = "".join("".join(own.text.split()) for own in script_of_text(text_of(script)).lines)
-    assert written == "".join("".join(own.text.split()) for own in script.lines)
+        ids = sorted(line.id for line in script.lines)
+        assert ids == sorted(line.id for line in first.lines)
+    written = "".join("".join(line.text.split()) for line in script_of_text(text_of(script)).lines)
+    assert written == "".join("".join(line.text.split()) for line in script.lines)
 
 
 def test_of_equal_lines_those_stay_that_stand_where_nothing_changed() -> None:

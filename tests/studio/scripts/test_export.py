@@ -105,11 +105,11 @@ def test_times_rise_and_match_the_sound(
     times = [moment for caption in shown for moment in (caption.start, caption.end)]
     assert times == sorted(times)
     for span in timeline.heard:
-        own = [c for c in shown if span.start * 1000 // SAMPLE_RATE <= c.start]
-        own = [c for c in own if c.end <= span.end * 1000 // SAMPLE_RATE]
-        assert "".join("".join(c.text for c in own).split()) == "".join(span.line.text.split())
-        assert own[0].start == span.start * 1000 // SAMPLE_RATE
-        assert own[-1].end == span.end * 1000 // SAMPLE_RATE
+        cues = [c for c in shown if span.start * 1000 // SAMPLE_RATE <= c.start]
+        cues = [c for c in cues if c.end <= span.end * 1000 // SAMPLE_RATE]
+        assert "".join("".join(c.text for c in cues).split()) == "".join(span.line.text.split())
+        assert cues[0].start == span.start * 1000 // SAMPLE_RATE
+        assert cues[-1].end == span.end * 1000 // SAMPLE_RATE
     chapters = timeline.chapters
     assert chapters[0].start == 0
     assert chapters[-1].end == timeline.samples
@@ -206,14 +206,14 @@ def test_chapter_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".wav", ".flac", ".mp3", ".ogg", ".m4b"])
 def test_one_file_is_as_long_as_the_timeline(tmp_path: Path, suffix: str) -> None:
     each = spoken(tmp_path / "sounds", [Passage("A line of a common length is said.", "Anna")] * 3)
-    told: list[float] = []
+    reports: list[float] = []
     path = export_file(
-        tmp_path / f"all{suffix}", each.timeline, each.sounds, on_progress=told.append
+        tmp_path / f"all{suffix}", each.timeline, each.sounds, on_progress=reports.append
     )
     pcm, rate = read_audio(path)
     assert rate == SAMPLE_RATE
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    assert reports == sorted(reports)
+    assert reports[-1] == 1.0
     if suffix in (".wav", ".flac"):
         np.testing.assert_array_equal(pcm, whole(each))
     else:
@@ -367,9 +367,9 @@ def test_books_have_chapters_and_tags_that_another_reader_finds(
     assert found["tags"]["artist"] == "Ada"
     titles = [title for title, *_ in found["chapters"]]
     assert titles == ["Beginning", "The Storm = #1", "Die Tür; \\ 门"]
-    for (_, start, end), own in zip(found["chapters"], each.timeline.chapters, strict=True):
-        assert start == pytest.approx(own.start / SAMPLE_RATE, abs=0.01)
-        assert end == pytest.approx(own.end / SAMPLE_RATE, abs=0.1)
+    for (_, start, end), one in zip(found["chapters"], each.timeline.chapters, strict=True):
+        assert start == pytest.approx(one.start / SAMPLE_RATE, abs=0.01)
+        assert end == pytest.approx(one.end / SAMPLE_RATE, abs=0.1)
 
 
 @pytest.mark.parametrize("kind", sorted(set(SOUND_FORMATS) - {"mp3"}))

@@ -47,10 +47,10 @@ class Held:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    own = Held()
-    monkeypatch.setattr(export_jobs, "export", own)
-    yield own
-    own.may_go_on.set()
+    work = Held()
+    monkeypatch.setattr(export_jobs, "export", work)
+    yield work
+    work.may_go_on.set()
 
 
 def test_an_export_is_what_export_makes_and_tells_its_steps(
@@ -95,12 +95,12 @@ def test_a_cancelled_export_leaves_nothing_and_the_files_before_it_stay(
     folder = tmp_path / "files"
     jobs.start(number, OPTIONS, folder)
     before = ended(jobs, number).files
-    own = Held()
-    monkeypatch.setattr(export_jobs, "export", own)
+    work = Held()
+    monkeypatch.setattr(export_jobs, "export", work)
     jobs.start(number, OPTIONS, folder)
-    assert own.begun.wait(60)
+    assert work.begun.wait(60)
     jobs.cancel(number)
-    own.may_go_on.set()
+    work.may_go_on.set()
     state = ended(jobs, number)
     assert state.phase == "cancelled"
     assert state.files == before

@@ -121,8 +121,8 @@ def test_a_tag_that_is_closed_in_a_later_line_and_names_no_mood_is_in_neither() 
 
 
 def test_what_is_said_of_a_line_has_no_tags() -> None:
-    own = job("[soft] Come in. [laughs] [glad 0.5] Sit (gladly) down [1]. [/glad]")
-    assert own.said == "Come in. Sit down [1]."
+    planned = job("[soft] Come in. [laughs] [glad 0.5] Sit (gladly) down [1]. [/glad]")
+    assert planned.said == "Come in. Sit down [1]."
     assert job("[glad] [/glad]").request is None
 
 

@@ -19,12 +19,12 @@ def test_the_latest_takes_of_a_line_stay_in_order_and_none_is_there_twice(
     takes: line_takes.LineTakes = {}
     for line, key in added:
         takes = with_takes(takes, [(line, LineTake(key=f"k{key}"))])
-        own = [take.key for take in takes[line]]
-        assert f"k{key}" in own
-        assert len(own) == len(set(own)) <= MOST_TAKES
-    for line, own in takes.items():
+        of_line = [take.key for take in takes[line]]
+        assert f"k{key}" in of_line
+        assert len(of_line) == len(set(of_line)) <= MOST_TAKES
+    for line, of_line in takes.items():
         keys = [f"k{key}" for number, key in added if number == line]
-        assert {take.key for take in own} <= set(keys)
+        assert {take.key for take in of_line} <= set(keys)
 
 
 def test_a_project_has_a_bound_too(monkeypatch) -> None:

@@ -44,8 +44,8 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_who_speaks_is_found_in_every_form(form: str) -> None:
     script = script_of_text(FORMS[form])
-    said = [(line.speaker, line.text) for line in script.lines]
-    assert [each for each in said if each[0]] == WANTED
+    lines = [(line.speaker, line.text) for line in script.lines]
+    assert [each for each in lines if each[0]] == WANTED
     again = script_of_text(text_of(script))
     assert [(line.speaker, line.text) for line in again.lines if line.speaker] == WANTED
 
@@ -156,9 +156,9 @@ def test_a_cue_is_told_to_a_voice_that_follows_and_spoken_by_none() -> None:
     assert [cues_of(line.text) for line in script.lines] == [("whispers",), ("laughs",), ("sighs",)]
     voices = {"Anna": Preset("ryan"), "Ben": Preset("vivian")}
     jobs = plan(script, voices, Delivery(), able={"Anna"})
-    asked = [job.request for job in jobs if job.request]
-    assert [each.text for each in asked] == ["Come here. Quick!", "You are late.", "I know."]
-    assert [each.voice.instruct for each in asked] == ["whispers", "laughs", ""]  # type: ignore[union-attr]
+    requests = [job.request for job in jobs if job.request]
+    assert [each.text for each in requests] == ["Come here. Quick!", "You are late.", "I know."]
+    assert [each.voice.instruct for each in requests] == ["whispers", "laughs", ""]  # type: ignore[union-attr]
     again = script_of_text(text_of(script), speakers=("Anna", "Ben"))
     assert [line.text for line in again.lines] == [line.text for line in script.lines]
 
@@ -192,7 +192,7 @@ def test_what_no_name_looks_like_is_no_speaker_however_often(line: str) -> None:
     text = "\n\n".join([line] * 6)
     assert {passage.speaker for passage in read_text(text)} == {""}
     roles = "Man in black: Hello.\nHE: Hello.\nWill: Hello.\nMan in black: Good."
-    assert {own.speaker for own in read_text(roles)} == {"Man in black", "HE", "Will"}
+    assert {line.speaker for line in read_text(roles)} == {"Man in black", "HE", "Will"}
 
 
 def test_a_list_of_terms_is_no_cast() -> None:
@@ -205,8 +205,8 @@ def test_a_list_of_terms_is_no_cast() -> None:
 def test_a_chapter_of_terms_casts_nobody_in_a_book_of_prose() -> None:
     chapter = [Passage("Files", heading=True), "Files: in the list.\n\nFiles: on the disk."]
     book = ["And so she went on, and on, until the lamps were lit.\n\n" * 20, *chapter]
-    assert {own.speaker for own in read_parts(book)} == {""}
-    assert {own.speaker for own in read_parts(chapter) if not own.heading} == {"Files"}
+    assert {line.speaker for line in read_parts(book)} == {""}
+    assert {line.speaker for line in read_parts(chapter) if not line.heading} == {"Files"}
 
 
 def test_a_name_that_comes_back_in_a_short_scene_is_a_speaker() -> None:

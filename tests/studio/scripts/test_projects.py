@@ -125,12 +125,12 @@ def test_a_project_is_written_and_read_some_hundred_lines_at_a_time(count: int) 
     )
 )
 def test_a_list_that_remembers_is_what_a_fresh_one_would_be(
-    tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[str, int]]
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("scripts")
     projects = Projects(folder)
     numbers = [projects.create(project_of())]
-    for does, which in asked:
+    for does, which in steps:
         number = numbers[which % len(numbers)]
         if does == "create":
             numbers.append(projects.create(project_of()))

@@ -13,7 +13,7 @@ WORD = st.text(st.sampled_from("abcXYZ19é'"), min_size=1, max_size=6)
 
 
 @pytest.mark.parametrize(
-    ("entries", "written", "said"),
+    ("entries", "written", "spoken"),
     [
         ("nguyen = win", "Nguyen met nguyen and Nguyens.", "Win met win and Nguyens."),
         ("US = U S", "US forces met us in the USA.", "U S forces met us in the USA."),
@@ -26,8 +26,8 @@ WORD = st.text(st.sampled_from("abcXYZ19é'"), min_size=1, max_size=6)
         ("straße = street", "Die STRASSE, die Straße", "Die STRASSE, die Street"),
     ],
 )
-def test_the_pronunciation_list(entries: str, written: str, said: str) -> None:
-    assert Speller(read_spellings(entries))(written) == said
+def test_the_pronunciation_list(entries: str, written: str, spoken: str) -> None:
+    assert Speller(read_spellings(entries))(written) == spoken
 
 
 @settings(max_examples=150)
@@ -35,9 +35,9 @@ def test_the_pronunciation_list(entries: str, written: str, said: str) -> None:
 def test_words_that_are_not_listed_stay(entries: dict[str, str], words: list[str]) -> None:
     speller = Speller(Spelling(written=a, spoken=b) for a, b in entries.items())
     listed = {word.casefold() for word in entries}
-    said = speller(" ".join(words)).split(" ")
-    assert len(said) == max(1, len(words))
-    for word, spoken in zip(words, said, strict=False):
+    heard = speller(" ".join(words)).split(" ")
+    assert len(heard) == max(1, len(words))
+    for word, spoken in zip(words, heard, strict=False):
         if not any(part in word.casefold() for part in listed):
             assert spoken == word
         elif word in entries:

@@ -24,7 +24,7 @@ def tidy_for(tab, monkeypatch, days=3):
 
 def rewrite(tab, number):
     """Other sounds for all lines, of which no line has an earlier take."""
-    tab.store.deliver(number, lambda own: own.having(seed=7))
+    tab.store.deliver(number, lambda each: each.having(seed=7))
     spoken(tab, number, aloud=False)
 
 
@@ -75,7 +75,7 @@ def test_takes_and_locked_lines_keep_their_audio(tab, number, first, studio, mon
 def test_audio_of_other_models_and_of_speeds_in_use_is_kept(
     tab, number, first, studio, monkeypatch
 ):
-    tab.store.deliver(number, lambda own: own.having(speed=1.5))
+    tab.store.deliver(number, lambda each: each.having(speed=1.5))
     spoken(tab, number, aloud=False)
     whole = tab.store.open(number).sounds.keys()
     assert whole > first

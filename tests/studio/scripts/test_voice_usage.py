@@ -14,7 +14,7 @@ from studio.ui.tabs.take_compare import speak
 from studio.ui.tabs.takes import TakesTab
 from studio.ui.tabs.voices import VoicesTab
 from tests.support.script_tab_makers import LINES, act, html, page, spoken, statuses
-from tests.support.tab_makers import heard, some_clone, told
+from tests.support.tab_makers import heard, payloads_of, some_clone
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_script_follows_a_voice_to_another_name(tab, cast, studio, ada):
     shown = html(page(tab, cast).cast)
     assert f'<option value="#{ada.id}" selected>Grace</option>' in shown
     line = tab.store.open(cast).script.lines[1].id
-    assert heard([each for each in told(tab.playback.redo(cast, line)) if each])
+    assert heard([each for each in payloads_of(tab.playback.redo(cast, line)) if each])
 
 
 def test_what_a_deleted_voice_has_spoken_is_heard_and_exported(tab, cast, studio, ada, tmp_path):
@@ -49,9 +49,9 @@ def test_what_a_deleted_voice_has_spoken_is_heard_and_exported(tab, cast, studio
     opened = tab.store.open(cast)
     files = export(opened, ExportOptions("wav"), tmp_path, lambda *_: None)
     assert Path(files[0]).stat().st_size > 1000
-    line = next(own.id for own in opened.script.lines if own.speaker == "Anna")
-    assert heard([each for each in told(tab.playback.listen(cast, line)) if each])
-    [refused] = told(tab.playback.redo(cast, line))
+    line = next(line.id for line in opened.script.lines if line.speaker == "Anna")
+    assert heard([each for each in payloads_of(tab.playback.listen(cast, line)) if each])
+    [refused] = payloads_of(tab.playback.redo(cast, line))
     assert "Anna" in refused["ended"]["message"]
     assert statuses(tab, cast) == ["done"] * LINES  # the take that there was is not given up
     assert ada.id in html(page(tab, cast).cast)
@@ -60,7 +60,7 @@ def test_what_a_deleted_voice_has_spoken_is_heard_and_exported(tab, cast, studio
 def test_lines_of_others_are_spoken_without_a_voice_that_is_gone(tab, cast, studio, ada):
     studio.library.delete(ada.id)
     opened = tab.store.open(cast)
-    ben = next(own.id for own in opened.script.lines if own.speaker == "Ben")
+    ben = next(line.id for line in opened.script.lines if line.speaker == "Ben")
     act(tab, cast, do="edit", line=ben, text="I looked for the key.", who="Ben")
     spoken(tab, cast, aloud=False)
     assert statuses(tab, cast) == ["done"] * LINES
@@ -75,7 +75,7 @@ def test_a_script_that_holds_names_is_read(tab, number, studio, ada):
 
 def kept_take(studio, voice: str) -> str:
     form = SpeechForm("Hello there.", voice, seed=1)
-    return told(speak(studio, form, "me"))[-1]["ended"]["take"]
+    return payloads_of(speak(studio, form, "me"))[-1]["ended"]["take"]
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_a_deletion_asks_while_anything_uses_the_voice(tab, cast, studio, ada, t
     kept_take(studio, "Ada")
     kept_take(studio, "ryan(1)+Ada(1)")
     voices = VoicesTab(studio, tmp_path)
-    said, _, _, anyway = voices.delete(ada.id)
-    assert "1 script (“The Key”), 2 takes" in said
+    question, _, _, anyway = voices.delete(ada.id)
+    assert "1 script (“The Key”), 2 takes" in question
     assert anyway["visible"]
     assert studio.library.find("Ada")
     assert "deleted" in voices.delete_used(ada.id)[0]

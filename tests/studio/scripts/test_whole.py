@@ -33,8 +33,8 @@ def test_a_book_becomes_a_sound_with_subtitles_and_chapters(tmp_path: Path) -> N
     project, sounds = projects.open(number), projects.sounds(number)
     voices = sc.resolve_cast(script.speakers, project.casting, lambda _: Preset("ryan"))
     jobs = sc.plan(script, voices, project.delivery)
-    asked = [job.request.text for job in jobs if job.request]
-    assert any("$12" in text for text in asked)  # the engine spells it out
+    requests = [job.request.text for job in jobs if job.request]
+    assert any("$12" in text for text in requests)  # the engine spells it out
 
     def statuses() -> list[str]:
         return [sc.status_of(job, sounds) for job in jobs]

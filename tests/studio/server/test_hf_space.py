@@ -60,24 +60,24 @@ def test_nothing_is_different_elsewhere() -> None:
 
 
 def test_a_space_is_for_strangers_and_framed(on_a_space: pytest.MonkeyPatch) -> None:
-    own = app.read_settings()
-    assert (own.host, own.guests, own.frame_ancestors) == ("0.0.0.0", True, SPACES)
+    settings = app.read_settings()
+    assert (settings.host, settings.guests, settings.frame_ancestors) == ("0.0.0.0", True, SPACES)
 
 
 def test_what_is_said_wins_over_the_space(on_a_space: pytest.MonkeyPatch) -> None:
     on_a_space.setenv("TIMBRE_GUESTS", "false")
     on_a_space.setenv("TIMBRE_FRAME_ANCESTORS", "https://example.org")
-    own = app.read_settings(host="127.0.0.1")
-    assert (own.host, own.guests, own.frame_ancestors) == (
+    settings = app.read_settings(host="127.0.0.1")
+    assert (settings.host, settings.guests, settings.frame_ancestors) == (
         "127.0.0.1",
         False,
         ("https://example.org",),
     )
 
 
-@pytest.mark.parametrize(("said", "zero"), [("true", True), ("1", True), ("false", False)])
-def test_zerogpu_is_known_by_its_name(said: str, zero: bool) -> None:
-    assert hf_space.is_zero({"SPACES_ZERO_GPU": said}) == zero
+@pytest.mark.parametrize(("value", "zero"), [("true", True), ("1", True), ("false", False)])
+def test_zerogpu_is_known_by_its_name(value: str, zero: bool) -> None:
+    assert hf_space.is_zero({"SPACES_ZERO_GPU": value}) == zero
 
 
 # The front matter that configures a Space.
@@ -134,7 +134,7 @@ def as_zerogpu(checkpoint: Path, tmp_path: Path, **more: str) -> Iterator[tuple[
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     calls = tmp_path / "calls"
-    told = {
+    variables = {
         **environment(),
         **HERE,
         "SPACES_ZERO_GPU": "true",
@@ -149,7 +149,11 @@ def as_zerogpu(checkpoint: Path, tmp_path: Path, **more: str) -> Iterator[tuple[
     }
     with (tmp_path / "log").open("w+") as log:
         process = subprocess.Popen(
-            [sys.executable, "app.py"], cwd=ROOT, env=told, stdout=log, stderr=subprocess.STDOUT
+            [sys.executable, "app.py"],
+            cwd=ROOT,
+            env=variables,
+            stdout=log,
+            stderr=subprocess.STDOUT,
         )
         try:
             url = f"http://127.0.0.1:{port}"
@@ -177,13 +181,13 @@ def wait_for_page(url: str, process: subprocess.Popen[bytes], log: Path) -> None
 def test_zerogpu_speaks_in_a_forked_process_of_each_request(zero: Any, checkpoint: Path) -> None:
     url, calls = zero
     client = Client(url, verbose=False)
-    said = {"text": "Hello.", "voice": "ryan", "seed": "3", "longest": 1.6}
-    pcm, _ = soundfile.read(client.predict(**said, api_name="/speak"), dtype="int16")
+    spoken = {"text": "Hello.", "voice": "ryan", "seed": "3", "longest": 1.6}
+    pcm, _ = soundfile.read(client.predict(**spoken, api_name="/speak"), dtype="int16")
     chunks = list(client.submit("Hi.", "ryan", api_name="/stream"))
     assert [chunk["index"] for chunk in chunks] == list(range(len(chunks)))
     processes = [line.split()[:2] for line in calls.read_text().splitlines()]
-    assert len({own for own, _ in processes}) == 2
-    assert all(own != main for own, main in processes)
+    assert len({each for each, _ in processes}) == 2
+    assert all(each != main for each, main in processes)
     with open_engine([checkpoint], device="cpu") as engine:
         request = SpeechRequest("Hello.", Preset("ryan"), seed=3, max_frames=20, live=False)
         assert engine.submit(request).collect().tobytes() == pcm.tobytes()
@@ -197,9 +201,9 @@ def test_zerogpu_has_the_page_alone(zero: Any) -> None:
     assert "timbre-visitor" in page.headers["set-cookie"]
     for path in ("/v1/models", "/timbre/live/x", "/timbre/takes/x.wav", "/ready"):
         assert httpx.get(url + path).status_code == 404
-    told = json.loads(httpx.get(url + "/config").text)
-    assert not told["analytics_enabled"]
-    assert not told.get("enable_monitoring")
+    read = json.loads(httpx.get(url + "/config").text)
+    assert not read["analytics_enabled"]
+    assert not read.get("enable_monitoring")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="ZeroGPU forks, and this system cannot")
@@ -234,7 +238,7 @@ INSTRUCTIONS = {
 
 
 def all_of(dockerfile: list[list[str]], kind: str) -> list[list[str]]:
-    return [rest for own, *rest in dockerfile if own == kind]
+    return [rest for each, *rest in dockerfile if each == kind]
 
 
 def test_the_image_is_named_with_its_version(dockerfile: list[list[str]]) -> None:
@@ -312,8 +316,8 @@ def test_what_is_copied_runs_alone(dockerfile: list[list[str]], tmp_path: Path) 
 
 
 def test_zerogpu_believes_named_proxies_alone(tmp_path: Path) -> None:
-    own = StudioSettings(proxies=("10.0.0.0/8",), api=ApiSettings(page_rate="2/minute"))
-    beside = zerogpu._around(Takes(tmp_path), Login(()), own, Rates(own.api))
+    settings = StudioSettings(proxies=("10.0.0.0/8",), api=ApiSettings(page_rate="2/minute"))
+    beside = zerogpu._around(Takes(tmp_path), Login(()), settings, Rates(settings.api))
     page = FastAPI(middleware=beside["middleware"])
     page.add_api_route("/gradio_api/queue/join", lambda: None, methods=["POST"])
 

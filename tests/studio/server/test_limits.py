@@ -50,8 +50,8 @@ async def page(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def visit(address: str = "192.0.2.1", rates: Rates | None = None, **limits: Any) -> TestClient:
-    own = rates or Rates(ApiSettings(**limits))
-    routes = PageRoutes(page, lambda scope: True, OURS, own)
+    limits_of = rates or Rates(ApiSettings(**limits))
+    routes = PageRoutes(page, lambda scope: True, OURS, limits_of)
     return TestClient(routes, client=(address, 1), raise_server_exceptions=False)
 
 
@@ -69,12 +69,12 @@ def test_events_of_the_page_are_counted() -> None:
     assert (join(other), one.get("/").status_code) == (200, 200)
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_uploads_have_a_quota(told: bool) -> None:
+@pytest.mark.parametrize("declared", [True, False])
+def test_uploads_have_a_quota(declared: bool) -> None:
     client, piece = visit(page_bytes=2**20), bytes(2**18)
     sent = []
     for _ in range(8):
-        content = piece if told else iter([piece])
+        content = piece if declared else iter([piece])
         sent.append(client.post("/gradio_api/upload", content=content).status_code)
     assert sent[:4] == [200] * 4
     assert sent[-3:] == [429] * 3
@@ -147,10 +147,10 @@ def an_event_of(address: str) -> Iterator[None]:
 
 def test_speech_of_the_page_counts_for_the_rate_of_its_address(tmp_path: Any) -> None:
     settings = ApiSettings(address_rate="2/minute")
-    own = StudioSettings(data=tmp_path, api=settings)
+    configured = StudioSettings(data=tmp_path, api=settings)
     request = SpeechRequest("Hi.", Preset("ryan"))
     with FakeEngine() as engine:
-        engine.admission_hook = admission(own, Rates(settings))
+        engine.admission_hook = admission(configured, Rates(settings))
         with an_event_of("192.0.2.1"):
             for _ in range(2):
                 engine.submit(request).cancel()
@@ -163,9 +163,9 @@ def test_speech_of_the_page_counts_for_the_rate_of_its_address(tmp_path: Any) ->
 
 
 def test_guests_without_cookies_share_what_their_address_has(tmp_path: Any) -> None:
-    own = StudioSettings(data=tmp_path, guests=True, guest_requests=1)
+    settings = StudioSettings(data=tmp_path, guests=True, guest_requests=1)
     with FakeEngine(costs=Costs(step=0.05)) as engine:
-        engine.admission_hook = admission(own, Rates(own.api))
+        engine.admission_hook = admission(settings, Rates(settings.api))
         held = [ask_as_somebody_new(engine) for _ in range(visitors.OF_ONE_ADDRESS)]
         with pytest.raises(TooMany):
             ask_as_somebody_new(engine)

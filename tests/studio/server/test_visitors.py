@@ -16,19 +16,19 @@ from tests.support.programs import visited
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = str(tmp_path_factory.mktemp("visits"))
     return visited("tests.support.guest_visit", folder, timeout=120, secret=KEY)
 
 
 @pytest.fixture(scope="module")
-def visit(told: Any) -> Any:
-    return told["visit"]
+def visit(findings: Any) -> Any:
+    return findings["visit"]
 
 
 @pytest.fixture(scope="module")
-def locked(told: Any) -> Any:
-    return told["locked"]
+def locked(findings: Any) -> Any:
+    return findings["locked"]
 
 
 def test_a_browser_has_its_voices_on_every_visit_and_no_others(visit: Any) -> None:
@@ -75,9 +75,9 @@ def test_the_page_speaks_under_its_own_policy(shielded: str, open_page: Any) -> 
     """The browser blocks nothing that the page needs, and sends no request to another site."""
     page = open_page("about:blank")
     refused: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda told: refused.append(told.text) if told.type == "error" else None)
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("console", lambda each: refused.append(each.text) if each.type == "error" else None)
+    page.on("request", lambda request: requested.append(request.url))
     page.goto(shielded)
     heard = "window.timbre?.players[0]?.now?.made && timbre.players[0].now.report?.played > 4800"
     page.wait_for_function("window.timbre?.players[0]?.speaker.node")
@@ -85,4 +85,4 @@ def test_the_page_speaks_under_its_own_policy(shielded: str, open_page: Any) -> 
     page.wait_for_function(heard)
     assert [text for text in refused if "Content Security Policy" in text] == []
     near = (shielded, "data:", "blob:", "about:")
-    assert [url for url in asked if not url.startswith(near)] == []
+    assert [url for url in requested if not url.startswith(near)] == []

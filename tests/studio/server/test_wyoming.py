@@ -153,9 +153,9 @@ def test_what_cannot_be_is_told_and_left(
     async def work(connect: Open) -> None:
         wire = await connect()
         wire.send("synthesize", **data)
-        kind, told, _ = await wire.read()
-        assert (kind, told["code"]) == ("error", code)
-        assert told["text"]
+        kind, printed, _ = await wire.read()
+        assert (kind, printed["code"]) == ("error", code)
+        assert printed["text"]
         assert (await wire.read())[0] == "closed"
         again = await connect()
         again.send("synthesize", text=TEXT)
@@ -186,9 +186,9 @@ def test_what_is_no_event_is_told(engine: Engine, library: Library, raw: bytes) 
     async def work(connect: Open) -> None:
         wire = await connect()
         wire.writer.write(raw)
-        kind, told, _ = await wire.read()
-        assert kind == "error", told
-        assert told["code"] in ("invalid_event", "invalid_json", "too_deep")
+        kind, printed, _ = await wire.read()
+        assert kind == "error", printed
+        assert printed["code"] in ("invalid_event", "invalid_json", "too_deep")
 
     talk(work, engine, library)
 

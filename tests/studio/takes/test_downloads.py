@@ -49,8 +49,8 @@ def test_a_take_is_downloaded_in_every_format(takes: Takes, kind: str) -> None:
 def test_takes_are_downloaded_together(takes: Takes) -> None:
     spoken = [takes.add(noise(480), "Same words", "ryan", seed) for seed in range(3)]
     with client_of(takes) as client:
-        asked = [("id", take.id) for take in (spoken[2], spoken[0], spoken[2])]
-        answer = client.get(f"/{downloads.PATH}.zip", params=asked)
+        query = [("id", take.id) for take in (spoken[2], spoken[0], spoken[2])]
+        answer = client.get(f"/{downloads.PATH}.zip", params=query)
         assert client.get(f"/{downloads.PATH}.zip?id={spoken[0].id}&id=gone").status_code == 404
         many = "&".join(["id=x"] * (downloads.MOST + 1))
         assert client.get(f"/{downloads.PATH}.zip?{many}").status_code == 422

@@ -56,7 +56,7 @@ class Listener:
         self.heard = np.concatenate([self.heard, pcm[known:]])
 
 
-async def told(takes: LiveTakes, stream: Performance) -> list[Payload]:
+async def payloads_of(takes: LiveTakes, stream: Performance) -> list[Payload]:
     return [payload async for payload in takes.play(lambda: stream)]
 
 
@@ -70,7 +70,7 @@ def test_any_payload_may_be_missed(chunks: int, speed: float, luck: list[bool]) 
     async def run() -> None:
         takes = LiveTakes(raw=False)
         stream = steady(chunks, speed)
-        payloads = await told(takes, stream)
+        payloads = await payloads_of(takes, stream)
         lost = {index for index in range(len(payloads) - 1) if luck[index]}
         listener = Listener(takes)
         for index, payload in enumerate(payloads):
@@ -85,12 +85,12 @@ def test_any_payload_may_be_missed(chunks: int, speed: float, luck: list[bool]) 
 
 def test_the_story_has_an_order() -> None:
     async def run() -> list[Payload]:
-        stream, told = Performance(noise(4), [0.0, 0.05], queued=600), list[Payload]()
+        stream, reports = Performance(noise(4), [0.0, 0.05], queued=600), list[Payload]()
         async for payload in LiveTakes().play(lambda: stream, lambda *_: "name"):
-            told.append(payload)
-            if len(told) == 3:
+            reports.append(payload)
+            if len(reports) == 3:
                 stream.queued = 0.0
-        return told
+        return reports
 
     payloads = asyncio.run(run())
     states = [payload["state"] for payload in payloads]
@@ -156,7 +156,7 @@ def test_a_broken_stream_says_so_once() -> None:
             raise RuntimeError("a bug")
 
     async def run() -> list[Payload]:
-        return await told(LiveTakes(), Broken(noise(2), [0.0]))
+        return await payloads_of(LiveTakes(), Broken(noise(2), [0.0]))
 
     payloads = asyncio.run(run())
     endings = [payload["ended"] for payload in payloads if payload["ended"]]
@@ -306,7 +306,7 @@ def test_a_take_whose_connection_broke_waits_for_its_listener(
         if after == "the rest":
             async for piece in takes._takes[id].read(len(heard) // 2):
                 heard += piece
-            while (told := takes.missing(id, len(heard) // 2)) and told["state"] != "done":
+            while (missing := takes.missing(id, len(heard) // 2)) and missing["state"] != "done":
                 await asyncio.sleep(0.01)
             assert heard == stream.pcm.astype("<i2").tobytes()
             assert kept[0].tobytes() == heard

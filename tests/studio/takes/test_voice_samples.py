@@ -32,19 +32,19 @@ def samples_of(engine: FakeEngine, folder: Path) -> VoiceSamples:
 
 def counted(engine: FakeEngine) -> list[str]:
     """For whom each request came, as they come."""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def hook() -> Callable[[Any], object]:
-        asked.append(visitor.get())
+        requested.append(visitor.get())
         return lambda stream: None
 
     engine.admission_hook = hook
-    return asked
+    return requested
 
 
 def test_a_sample_is_spoken_once_and_counts_for_nobody(engine: FakeEngine, tmp_path: Path) -> None:
     expected = engine.submit(SpeechRequest(TEXT, Preset("ryan"), seed=0)).collect()
-    asked = counted(engine)
+    texts = counted(engine)
 
     async def ask(samples: VoiceSamples) -> list[bytes | None]:
         visitor.set("somebody")
@@ -52,7 +52,7 @@ def test_a_sample_is_spoken_once_and_counts_for_nobody(engine: FakeEngine, tmp_p
 
     heard = asyncio.run(ask(samples_of(engine, tmp_path)))
     again = asyncio.run(ask(samples_of(engine, tmp_path)))  # as after a restart
-    assert asked == ["nobody"]
+    assert texts == ["nobody"]
     assert len({*heard, *again}) == 1
     assert heard[0] is not None
     pcm, _ = soundfile.read(io.BytesIO(heard[0]), dtype="int16")
@@ -66,22 +66,22 @@ def test_what_cannot_be_spoken_has_no_sample(engine: FakeEngine, tmp_path: Path)
 def test_a_live_listener_goes_first(
     engine: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = counted(engine)
+    texts = counted(engine)
     hurried = iter([True, True, False, True, False])  # before it; then in the midst of it, once
     looks: list[int] = []
 
     def hurry(apart_from: Any = ()) -> bool:
-        looks.append(len(asked))
+        looks.append(len(texts))
         return next(hurried, False)
 
     monkeypatch.setattr(engine, "hurried", hurry)
     assert asyncio.run(samples_of(engine, tmp_path).sound("ryan"))
     assert looks[:4] == [0, 0, 0, 1]  # nothing was asked for until nobody was in a hurry
-    assert len(asked) == 2  # left, and begun anew
+    assert len(texts) == 2  # left, and begun anew
 
 
 def test_what_is_no_longer_wanted_is_not_spoken(engine: FakeEngine, tmp_path: Path) -> None:
-    asked = counted(engine)
+    texts = counted(engine)
     names = engine.capabilities()["fake"].speakers
 
     async def sweep() -> list[bytes | None]:
@@ -96,4 +96,4 @@ def test_what_is_no_longer_wanted_is_not_spoken(engine: FakeEngine, tmp_path: Pa
     heard = asyncio.run(sweep())
     assert len(names) > MOST_WAITING
     assert all(heard[-MOST_WAITING:])
-    assert len(asked) == sum(sound is not None for sound in heard)
+    assert len(texts) == sum(sound is not None for sound in heard)

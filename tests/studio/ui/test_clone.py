@@ -21,7 +21,7 @@ from engine.audio.recording_quality import Quality, Stretch
 from studio.ui.recordings import checks, loaded
 from studio.ui.recordings.checks import BEST, CHECKED, checks_of
 from studio.ui.tabs.clone import NEED_CONSENT, READ_ALOUD, CloneTab, _filled
-from tests.support.tab_makers import heard, recording, told
+from tests.support.tab_makers import heard, payloads_of, recording
 
 
 @pytest.fixture
@@ -35,16 +35,16 @@ def spoken(tmp_path):
 
 
 def test_a_recording_is_shown_as_the_model_hears_it(tab, studio, spoken):
-    shown, said = tab.check(spoken)
+    shown, message = tab.check(spoken)
     reference = load_reference_audio(spoken)
     assert f"{reference.seconds:.1f} s" in shown
     assert "disabled" not in shown
-    payloads = told(tab.hear(spoken))
+    payloads = payloads_of(tab.hear(spoken))
     pcm = np.frombuffer(heard(payloads), np.int16)
     assert np.abs(pcm / 32767 - reference.waveform).max() < 1e-4
     assert payloads[0]["voice"] == "Cleaned reference"
     assert reference.notes
-    assert all((note in said) != (note.key in CHECKED) for note in reference.notes)
+    assert all((note in message) != (note.key in CHECKED) for note in reference.notes)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_each_flaw_is_marked_where_it_is(spoken, flawed, marks, monkeypatch):
         shown = checks_of(replace(whole, quality=quality))
         path = re.search(r'<path class="marked" d="([^"]+)"/>', shown)
         assert bool(path) == bad
-        told_where = "· 0.5–1.0 s" in shown
-        assert told_where == (bad and {*marks} <= {"others", "clipped"})
+        places_shown = "· 0.5–1.0 s" in shown
+        assert places_shown == (bad and {*marks} <= {"others", "clipped"})
     places = {float(each) for each in re.findall(r"M([\d.]+) ", path[1])}
     assert min(places) >= 0.5 / 8 * 180 - 2
     assert max(places) <= 1.0 / 8 * 180 + 2
@@ -93,10 +93,10 @@ def test_each_flaw_is_marked_where_it_is(spoken, flawed, marks, monkeypatch):
 
 def test_an_unusable_recording_says_what_to_do(tab, studio, tmp_path):
     short = str(recording(tmp_path / "short.wav", seconds=0.2))
-    shown, said = tab.check(short)
+    shown, message = tab.check(short)
     assert "disabled" in shown
-    assert "at least" in said
-    assert "at least" in told(tab.hear(short))[-1]["ended"]["message"]
+    assert "at least" in message
+    assert "at least" in payloads_of(tab.hear(short))[-1]["ended"]["message"]
     foreign = tmp_path / "foreign.wav"
     foreign.write_bytes(b"no sound at all")
     assert "Use a WAV, AIFF, FLAC, OGG, MP3" in tab.check(str(foreign))[1]
@@ -104,7 +104,7 @@ def test_an_unusable_recording_says_what_to_do(tab, studio, tmp_path):
 
 @pytest.mark.parametrize("words", ["", "These are the words."])
 def test_trying_speaks_the_copy(tab, studio, spoken, words):
-    payloads = told(tab.speak(spoken, words, True, "hello"))
+    payloads = payloads_of(tab.speak(spoken, words, True, "hello"))
     voice = studio.engine.clone(load_reference_audio(spoken).waveform, words)
     assert voice.in_context == bool(words)
     seed = payloads[-1]["ended"]["seed"]
@@ -114,14 +114,14 @@ def test_trying_speaks_the_copy(tab, studio, spoken, words):
 
 
 def test_without_consent_nothing_is_copied(tab, studio, spoken):
-    assert told(tab.speak(spoken, "", False, "hi"))[-1]["ended"]["message"] == NEED_CONSENT
+    assert payloads_of(tab.speak(spoken, "", False, "hi"))[-1]["ended"]["message"] == NEED_CONSENT
     assert NEED_CONSENT in tab.save("Me", "", "", spoken, "", False)
     assert studio.library.list() == ()
 
 
 def test_without_a_recording_it_says_so(tab, studio):
-    assert "first" in told(tab.speak(None, "", True, "hi"))[-1]["ended"]["message"]
-    assert "first" in told(tab.hear(None))[-1]["ended"]["message"]
+    assert "first" in payloads_of(tab.speak(None, "", True, "hi"))[-1]["ended"]["message"]
+    assert "first" in payloads_of(tab.hear(None))[-1]["ended"]["message"]
     assert "disabled" in tab.check(None)[0]
 
 
@@ -150,12 +150,12 @@ def test_programs_get_the_id_or_the_reason(tab, studio, spoken):
         tab.program("Not me", spoken, "", False)
 
 
-def transcribing(studio, said):
+def transcribing(studio, words):
     heard = []
 
     def transcribe(waveform):
         heard.append(waveform)
-        return said
+        return words
 
     return CloneTab(replace(studio, transcribe=transcribe)), heard
 

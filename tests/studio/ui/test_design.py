@@ -13,7 +13,7 @@ from engine import SAMPLE_RATE, Clone, Design, load_reference_audio
 from engine.testing import Costs
 from studio.ui.tabs.design import TAKES, DesignTab
 from studio.voices.consent import blend_consent
-from tests.support.tab_makers import heard, make_studio, told
+from tests.support.tab_makers import heard, make_studio, payloads_of
 
 WORDS = "A calm voice."
 TEXT = "A sentence that is long enough to be a reference."
@@ -38,9 +38,9 @@ def test_three_takes_come_and_differ(studio):
     cards, sketches, _ = last
     lines = re.findall("<small>(.*?)</small>", cards)
     assert len(set(lines)) == TAKES
-    for own, sketch in zip(lines, sketches, strict=True):
+    for one, sketch in zip(lines, sketches, strict=True):
         assert sketch.pcm.dtype == np.int16
-        assert f"{len(sketch.pcm) / SAMPLE_RATE:.1f} s" in own
+        assert f"{len(sketch.pcm) / SAMPLE_RATE:.1f} s" in one
     assert len({each.pcm.tobytes() for each in sketches}) == TAKES
     assert "disabled" not in cards
 
@@ -59,11 +59,11 @@ def test_the_pressed_take_is_heard_as_it_was_made(studio):
     tab = DesignTab(studio)
     sketches = run(tab.sketch(WORDS, TEXT))[-1][1]
     for number, sketch in enumerate(sketches):
-        payloads = told(tab.hear(sketches, press(number)))
+        payloads = payloads_of(tab.hear(sketches, press(number)))
         assert heard(payloads) == sketch.pcm.tobytes()
         assert (payloads[0]["voice"], payloads[0]["text"]) == (f"Design · Take {number + 1}", TEXT)
     for nothing in (TAKES, -1, "one", None):
-        assert "first" in told(tab.hear(sketches, press(nothing)))[-1]["ended"]["message"]
+        assert "first" in payloads_of(tab.hear(sketches, press(nothing)))[-1]["ended"]["message"]
 
 
 def test_the_picked_take_is_kept(studio):
@@ -96,11 +96,11 @@ def test_what_is_missing_is_told(studio):
 
 
 def test_three_takes_are_made_at_once_where_one_is_as_fast_as_it_is_heard(studio, monkeypatch):
-    asked = []
+    calls = []
     submit = studio.engine.submit
-    monkeypatch.setattr(studio.engine, "submit", lambda line: asked.append(line) or submit(line))
+    monkeypatch.setattr(studio.engine, "submit", lambda line: calls.append(line) or submit(line))
     run(DesignTab(studio).sketch(WORDS, TEXT))
-    assert [line.live for line in asked] == [False] * TAKES
+    assert [line.live for line in calls] == [False] * TAKES
 
 
 def test_leaving_in_the_middle_frees_every_slot(tmp_path):
@@ -155,11 +155,11 @@ def test_more_than_a_minute_is_refused_before_it_is_made(studio):
 def test_takes_are_played_one_after_the_other(studio):
     tab = DesignTab(studio)
     sketches = run(tab.sketch(WORDS, TEXT))[-1][1]
-    payloads = told(tab.hear_all(sketches))
+    payloads = payloads_of(tab.hear_all(sketches))
     sound = np.frombuffer(heard(payloads), np.int16)
     parts = [tuple(each) for payload in payloads for each in payload["parts"]]
     starts = list(dict.fromkeys(parts))
     assert [name for _, name, _ in starts] == [f"Design · Take {n + 1}" for n in range(TAKES)]
     for (start, *_), sketch in zip(starts, sketches, strict=True):
         assert np.array_equal(sound[start : start + len(sketch.pcm)], sketch.pcm)
-    assert told(tab.hear_all([])) == []
+    assert payloads_of(tab.hear_all([])) == []

@@ -91,26 +91,26 @@ def test_every_label_is_there_in_chinese(shell: Any) -> None:
 
 
 def test_every_text_of_our_own_is_there_in_chinese() -> None:
-    told = {text for kind, text in written() if kind == "told"}
-    told |= {
+    sentences = {text for kind, text in written() if kind == "told"}
+    sentences |= {
         *TOLD_LATER,
         *KEYS.values(),
         *ABLE.values(),
         *NONE.values(),
         FOREIGN,
-        *(own.missing for own in ENTRIES if own.missing),
+        *(each.missing for each in ENTRIES if each.missing),
     }
-    assert told - i18n.CHINESE.keys() == set()
+    assert sentences - i18n.CHINESE.keys() == set()
 
 
 def test_no_translation_is_left_over(shell: Any) -> None:
-    told = {text for _, text in written()} | set(shown(shell.config)) | set(TOLD_LATER)
-    told |= (
+    sentences = {text for _, text in written()} | set(shown(shell.config)) | set(TOLD_LATER)
+    sentences |= (
         {name.capitalize() for name in LANGUAGE_CODES}
-        | {own.missing for own in ENTRIES}
-        | {text.capitalize() for text in told}
+        | {each.missing for each in ENTRIES}
+        | {text.capitalize() for text in sentences}
     )
-    assert HERE.keys() - told == set()
+    assert HERE.keys() - sentences == set()
 
 
 def test_what_is_between_braces_stays() -> None:

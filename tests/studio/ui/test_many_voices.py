@@ -15,7 +15,7 @@ from studio.ui.tabs.speak_handlers import SpeakHandlers
 from studio.ui.voice_list import SHOWN
 from studio.voices.voice_catalog import LISTED, Choice, Choices
 from tests.support.script_tab_makers import act, event, html, page
-from tests.support.tab_makers import save_many, told
+from tests.support.tab_makers import payloads_of, save_many
 
 OLD = "Voice 004"
 
@@ -79,7 +79,7 @@ def test_stars_are_put_on_and_taken_off(studio: Studio) -> None:
 def test_settings_of_a_take_select_its_old_voice(studio: Studio, old: str) -> None:
     speaking = SpeakHandlers(studio)
     fields = ["Hello.", old, "auto", "", "", *[""] * 8]
-    take = told(speaking.press("me", *fields))[-1]["ended"]["take"]
+    take = payloads_of(speaking.press("me", *fields))[-1]["ended"]["take"]
     assert speaking.fill(event(do="fill", take=take))[1] == old
 
 
@@ -91,7 +91,7 @@ def test_blend_takes_old_voices(studio: Studio, old: str) -> None:
     voices, handle, *_ = tab.typed(f"{OLD.lower()}(1)+ryan(1)")
     assert voices["value"] == handle["names"] == picked
     assert OLD in names(voices)
-    last = told(tab.speak(written(picked, [1, 1]), "linear", "hi"))[-1]
+    last = payloads_of(tab.speak(written(picked, [1, 1]), "linear", "hi"))[-1]
     assert last["ended"]["reason"] == "finished"
 
 

@@ -28,7 +28,7 @@ from studio.context import Studio
 from studio.ui import i18n
 from studio.ui.live_player import translated
 from studio.ui.tabs.clone import CloneTab
-from tests.support.tab_makers import told
+from tests.support.tab_makers import payloads_of
 
 ROOT = Path(i18n.__file__).parents[3]
 KINDS = {
@@ -78,7 +78,7 @@ def _constants(place: str) -> dict[str, object]:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             named |= {
-                own.id: _text(node.value, named) for own in targets if isinstance(own, ast.Name)
+                each.id: _text(node.value, named) for each in targets if isinstance(each, ast.Name)
             }
     return named
 
@@ -148,24 +148,24 @@ def test_who_asks_in_chinese_is_told_in_chinese() -> None:
 
 def test_a_sentence_in_a_sentence_is_told_in_chinese_too() -> None:
     inner = Message.listed([Message("cloning"), Message("instructions"), "Qwen"])
-    said = Message("{name} ({able})", name="cloning", able=inner)
-    assert said == "cloning (cloning, instructions, Qwen)"
-    assert i18n.chinese(said) == "cloning (克隆, 听从指示, Qwen)"
+    spoken = Message("{name} ({able})", name="cloning", able=inner)
+    assert spoken == "cloning (cloning, instructions, Qwen)"
+    assert i18n.chinese(spoken) == "cloning (克隆, 听从指示, Qwen)"
 
 
 def test_a_refusal_of_the_engine_is_told_in_chinese(studio: Studio) -> None:
     tab = CloneTab(studio)
     with asking("zh-CN"):
-        last = told(translated(tab.speak)(None, "", True, "hi"))[-1]
+        last = payloads_of(translated(tab.speak)(None, "", True, "hi"))[-1]
     assert last["ended"]["message"] == "请先录音或拖入文件。"
 
 
 @given(st.text(), st.text())
 def test_what_a_person_wrote_is_no_template(name: str, there: str) -> None:
-    said = Message("No voice is called '{name}'. {there}", name=name, there=there)
-    assert said == f"No voice is called '{name}'. {there}"
-    assert i18n.chinese(said) == f"没有名为“{name}”的声音。{there}"
-    assert i18n.chinese(Message("{x}", x=said)) == i18n.chinese(said)
+    spoken = Message("No voice is called '{name}'. {there}", name=name, there=there)
+    assert spoken == f"No voice is called '{name}'. {there}"
+    assert i18n.chinese(spoken) == f"没有名为“{name}”的声音。{there}"
+    assert i18n.chinese(Message("{x}", x=spoken)) == i18n.chinese(spoken)
 
 
 @pytest.mark.parametrize(
@@ -191,6 +191,6 @@ def test_pydantics_complaints_have_words() -> None:
     except ValidationError as error:
         problem = error.errors()[0]
     assert problem is not None
-    said = engine.messages.misfit(problem)
-    assert said == "must have at most 80 characters"
-    assert i18n.chinese(said) == "最多 80 个字符"
+    spoken = engine.messages.misfit(problem)
+    assert spoken == "must have at most 80 characters"
+    assert i18n.chinese(spoken) == "最多 80 个字符"

@@ -11,7 +11,7 @@ from engine import Mooded, SavedMood, SpeechRequest, learn_shift, speaker_space
 from engine.testing import fake_capabilities
 from studio.context import Studio
 from studio.ui.tabs.moods import MOST_PAIRS, MoodsTab
-from tests.support.tab_makers import heard, recording, some_clone, told
+from tests.support.tab_makers import heard, payloads_of, recording, some_clone
 
 SPACE = speaker_space(fake_capabilities())
 
@@ -35,9 +35,9 @@ def test_a_mood_is_shown_and_changed(studio: Studio, tab: MoodsTab, glad: SavedM
     moods, voices, *_ = tab.listed(glad.id, None)
     assert (moods["value"], moods["choices"]) == (glad.id, [(f"glad · {SPACE}", glad.id)])
     assert voices["value"] == "ryan"
-    _, name, words, note, told_of, file = tab.show(glad.id)
+    _, name, words, note, about, file = tab.show(glad.id)
     assert (name, words, note) == ("glad", "happy", "")
-    assert "one pair" in told_of
+    assert "one pair" in about
     assert Path(file).read_bytes() == studio.library.moods.export(glad.id)
     assert "is changed" in tab.change(glad.id, "joyful", "glad, merry , glad", "mine")
     changed = studio.library.moods.get(glad.id)
@@ -114,12 +114,12 @@ def test_no_file_of_the_server_is_read_as_a_voice(
 def test_a_voice_is_heard_in_the_mood(
     studio: Studio, tab: MoodsTab, glad: SavedMood, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, submit = list[SpeechRequest](), studio.engine.submit
+    requests, submit = list[SpeechRequest](), studio.engine.submit
     monkeypatch.setattr(
-        studio.engine, "submit", lambda request: asked.append(request) or submit(request)
+        studio.engine, "submit", lambda request: requests.append(request) or submit(request)
     )
-    assert heard(told(tab.speak(glad.id, "ryan", 0.5, "Hi you.")))
-    [request] = asked
+    assert heard(payloads_of(tab.speak(glad.id, "ryan", 0.5, "Hi you.")))
+    [request] = requests
     assert isinstance(request.voice, Mooded)
     assert [(mood.name, dose) for mood, dose in request.voice.moods] == [("glad", 0.5)]
-    assert told(tab.speak(None, "ryan", 1.0, "Hi."))[-1]["ended"]["message"]
+    assert payloads_of(tab.speak(None, "ryan", 1.0, "Hi."))[-1]["ended"]["message"]

@@ -142,9 +142,9 @@ def test_two_people_at_once_hear_their_own(open_page: OpenPage, url: str, takes:
         write(tap, text)
     play_through(taps, lambda tap: tap.page.keyboard.press("Control+Enter"))
     for tap, text in zip(taps, texts, strict=True):
-        own = takes.search(text)
-        assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(takes.pcm(own[0].id))))
-        expect(tap.page.locator("[data-do='pick']:visible")).to_have_count(len(own))
+        found = takes.search(text)
+        assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(takes.pcm(found[0].id))))
+        expect(tap.page.locator("[data-do='pick']:visible")).to_have_count(len(found))
 
 
 def test_one_click_speaks_a_welcome_on_a_phone(open_page: OpenPage, url: str) -> None:
@@ -197,8 +197,10 @@ def test_a_mood_is_picked_beside_the_voice_and_kept_with_the_take(
     takes: Takes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked, submit = list[SpeechRequest](), engine.submit
-    monkeypatch.setattr(engine, "submit", lambda request: asked.append(request) or submit(request))
+    requests, submit = list[SpeechRequest](), engine.submit
+    monkeypatch.setattr(
+        engine, "submit", lambda request: requests.append(request) or submit(request)
+    )
     tap = opened(open_page, url)
     page, strength = tap.page, tap.page.locator("#speak-mood-strength")
     expect(strength).to_be_hidden()
@@ -210,7 +212,7 @@ def test_a_mood_is_picked_beside_the_voice_and_kept_with_the_take(
     write(tap, "A mood is picked.")
     speak = page.get_by_role("button", name="Speak", exact=True)
     play_through([tap], lambda _: speak.click())
-    voice = asked[-1].voice
+    voice = requests[-1].voice
     assert isinstance(voice, Mooded)
     assert [(mood.name, dose) for mood, dose in voice.moods] == [("glad", 0.5)]
     assert takes.search("A mood is picked.")[0].settings["mood"] == "glad:0.5"
@@ -219,14 +221,14 @@ def test_a_mood_is_picked_beside_the_voice_and_kept_with_the_take(
 def test_a_page_that_is_left_alone_asks_for_nothing(open_page: OpenPage, url: str) -> None:
     """Events that set one another off would keep page and server busy for ever."""
     page = opened(open_page, url).page
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
     pages = ("Map", "Voices", "Moods")  # inside of Blend and Library
-    for name in ("Speak", *(own.label for own in ENTRIES), "Library", "Blend", *pages):
+    for name in ("Speak", *(each.label for each in ENTRIES), "Library", "Blend", *pages):
         if name == "Voices":
             open_tab(page, "Library")
         open_tab(page, name)
-        until_silent(page, asked)
+        until_silent(page, requested)
 
 
 SHIFTS = """
@@ -243,10 +245,10 @@ def test_nothing_jumps_about(browser: Any, url: str, options: dict[str, Any]) ->
 
     What moves within half a second of a press is no shift; a busy machine may take longer.
     """
-    told: list[dict[str, float]] = []
-    while not told or (len(told) < 3 and max(told[-1].values()) >= 0.05):
-        told.append(shifts(browser, url, options))
-    assert max(told[-1].values()) < 0.05, told
+    reports: list[dict[str, float]] = []
+    while not reports or (len(reports) < 3 and max(reports[-1].values()) >= 0.05):
+        reports.append(shifts(browser, url, options))
+    assert max(reports[-1].values()) < 0.05, reports
 
 
 def shifts(browser: Any, url: str, options: dict[str, Any]) -> dict[str, float]:
@@ -257,7 +259,7 @@ def shifts(browser: Any, url: str, options: dict[str, Any]) -> dict[str, float]:
     page, found = context.new_page(), {}
     page.goto(url)
     page.get_by_role("button", name="Hear a welcome").wait_for()
-    for name in ("Speak", *(own.label for own in ENTRIES), "Library", "Engine"):
+    for name in ("Speak", *(each.label for each in ENTRIES), "Library", "Engine"):
         open_tab(page, name)
         page.wait_for_timeout(800)
         found[name] = page.evaluate("window.shifted")
@@ -267,7 +269,7 @@ def shifts(browser: Any, url: str, options: dict[str, Any]) -> dict[str, float]:
 
 def test_a_phone_shows_every_tab(open_page: OpenPage, url: str) -> None:
     page = opened(open_page, url, **PHONE).page
-    names = ["Speak", *(own.label for own in ENTRIES), "Library", "Engine"]
+    names = ["Speak", *(each.label for each in ENTRIES), "Library", "Engine"]
     for name in names:
         tab = page.get_by_role("tab", name=name, exact=True)
         expect(tab).to_be_visible()

@@ -16,14 +16,14 @@ from tests.support.tab_makers import some_clone
 def test_the_count_tells_of_a_language_that_nobody_here_speaks(tmp_path: Path) -> None:
     capabilities = fake_capabilities("one", languages=("english",))
     with FakeEngine([FakeCheckpoint(capabilities)]) as engine:
-        own = Studio(engine, Library(tmp_path / "v"), LiveTakes(), Takes(tmp_path / "t"))
+        made = Studio(engine, Library(tmp_path / "v"), LiveTakes(), Takes(tmp_path / "t"))
         for text in ("你好。", "おはよう", "안녕", "Привет, Anna"):
-            assert "No model here speaks" in SpeakHandlers(own).count(text)
-        assert "No model" not in SpeakHandlers(own).count("Good evening, François!")
+            assert "No model here speaks" in SpeakHandlers(made).count(text)
+        assert "No model" not in SpeakHandlers(made).count("Good evening, François!")
         engine.exchange(
             "one", "two", FakeCheckpoint(fake_capabilities("two", languages=("russian",)))
         )
-        assert "No model" not in SpeakHandlers(own).count("Привет, Anna")
+        assert "No model" not in SpeakHandlers(made).count("Привет, Anna")
 
 
 def test_what_is_saved_is_listed_as_it_was_written(studio: Studio) -> None:

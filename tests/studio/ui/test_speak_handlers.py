@@ -67,8 +67,8 @@ def pressed(studio: Studio, owner: str = "me", **changes: Any) -> list[Any]:
     advanced = changes.pop("advanced", PLAIN)
 
     async def press() -> list[Any]:
-        asked = {**fields, **changes}.values()
-        return [told async for told in SpeakHandlers(studio).press(owner, *asked, *advanced)]
+        requested = {**fields, **changes}.values()
+        return [each async for each in SpeakHandlers(studio).press(owner, *requested, *advanced)]
 
     return asyncio.run(press())
 
@@ -87,10 +87,10 @@ def event(**data: Any) -> Any:
 
 
 def test_what_is_heard_and_kept_is_what_the_engine_made(studio: Studio) -> None:
-    told = pressed(studio)
+    payloads = pressed(studio)
     expected = studio.engine.submit(SpeechRequest(TEXT, Preset("ryan"), seed=3)).collect()
-    assert heard(told) == expected.tobytes()
-    kept = told[-1]["ended"]["take"]
+    assert heard(payloads) == expected.tobytes()
+    kept = payloads[-1]["ended"]["take"]
     np.testing.assert_array_equal(studio.takes.pcm(kept), expected)
     assert studio.takes.get(kept).seed == 3
 
@@ -110,9 +110,9 @@ def test_a_blend_of_other_services_voices_is_that_of_those_they_stand_for(
     parts = zip(map(Preset, names), weights, strict=True)
     voice = Blend(tuple(parts))
     expected = studio.engine.submit(SpeechRequest(TEXT, voice, seed=3)).collect()
-    told = pressed(studio, voice=way)
-    assert heard(told) == expected.tobytes()
-    take = studio.takes.get(told[-1]["ended"]["take"])
+    payloads = pressed(studio, voice=way)
+    assert heard(payloads) == expected.tobytes()
+    take = studio.takes.get(payloads[-1]["ended"]["take"])
     assert studio.choices().blend_parts(take.voice) == names  # it can be asked for again
 
 
@@ -139,9 +139,9 @@ def test_an_instruction_for_another_voice_is_left_out(studio: Studio, voice: str
     ],
 )
 def test_a_refusal_is_told(studio: Studio, changes: dict[str, Any], says: str) -> None:
-    [told] = pressed(studio, **changes)
-    assert told["ended"]["reason"] == "refused"
-    assert says in told["ended"]["message"]
+    [payload] = pressed(studio, **changes)
+    assert payload["ended"]["reason"] == "refused"
+    assert says in payload["ended"]["message"]
 
 
 def test_a_typed_seed_is_used(studio: Studio) -> None:
@@ -151,14 +151,14 @@ def test_a_typed_seed_is_used(studio: Studio) -> None:
 
 
 def test_the_longest_is_in_seconds(studio: Studio) -> None:
-    told = pressed(studio, text="x" * 100, advanced=[*PLAIN[:-1], "0.8"])[-1]
-    assert told["ended"]["reason"] == "length"
-    assert told["made"] == 0.8 * 24_000
+    payload = pressed(studio, text="x" * 100, advanced=[*PLAIN[:-1], "0.8"])[-1]
+    assert payload["ended"]["reason"] == "length"
+    assert payload["made"] == 0.8 * 24_000
 
 
 def test_listening_to_a_voice_keeps_nothing(studio: Studio) -> None:
     async def listen() -> list[Any]:
-        return [told async for told in SpeakHandlers(studio).sample("vivian")]
+        return [each async for each in SpeakHandlers(studio).sample("vivian")]
 
     assert heard(asyncio.run(listen()))
     assert studio.takes.search() == []
@@ -166,7 +166,7 @@ def test_listening_to_a_voice_keeps_nothing(studio: Studio) -> None:
 
 def test_the_welcome_is_kept(studio: Studio) -> None:
     async def welcome() -> list[Any]:
-        return [told async for told in SpeakHandlers(studio).welcome("me", "ryan")]
+        return [each async for each in SpeakHandlers(studio).welcome("me", "ryan")]
 
     kept = asyncio.run(welcome())[-1]["ended"]["take"]
     assert studio.takes.get(kept).text == WELCOME
@@ -189,12 +189,12 @@ def test_a_take_is_shown_with_its_seed_and_heads_the_list(studio: Studio) -> Non
 
 def test_a_seed_is_written_only_where_it_is_locked(studio: Studio) -> None:
     speaking, number = SpeakHandlers(studio), pressed(studio)[-1]["ended"]["take"]
-    own = str(studio.takes.get(number).seed)
-    assert speaking.keep("me", True, "", event(take=number))[1] == own
+    seed = str(studio.takes.get(number).seed)
+    assert speaking.keep("me", True, "", event(take=number))[1] == seed
     assert speaking.keep("me", False, "", event(take=number))[1] == ""
-    assert speaking.lock(True, "", "me") == own
+    assert speaking.lock(True, "", "me") == seed
     assert speaking.lock(True, "3", "me") == "3"
-    assert speaking.lock(False, own, "me") == ""
+    assert speaking.lock(False, seed, "me") == ""
 
 
 def test_nothing_is_shown_of_a_take_that_was_not_kept(studio: Studio) -> None:
@@ -255,15 +255,15 @@ def test_the_count_warns_of_what_will_be_refused(studio: Studio) -> None:
 def test_the_fields_are_filled_with_what_a_take_was_spoken_with(studio: Studio) -> None:
     speaking = SpeakHandlers(studio)
     advanced = ["0,7", "20", *PLAIN[2:-1], "8"]
-    told = pressed(studio, instruct="softly", language="english", advanced=advanced)
-    number = told[-1]["ended"]["take"]
+    payloads = pressed(studio, instruct="softly", language="english", advanced=advanced)
+    number = payloads[-1]["ended"]["take"]
     *fields, lock = speaking.fill(event(do="fill", take=number))
     fields[-1] = fields[-1]["value"]
     assert lock
     again = pressed(
         studio, True, **dict(zip(FIELD_NAMES, fields, strict=False)), advanced=fields[5:]
     )
-    assert heard(again) == heard(told)
+    assert heard(again) == heard(payloads)
     untouched = speaking.fill(event(do="star", take=number))
     assert all(update == gr.skip() for update in untouched)
     assert len(untouched) == len(fields) + 1
@@ -298,12 +298,12 @@ def test_a_card_speaks_its_take_again(
     voice: str, seed: int, temperature: float | None, longest: float | None
 ) -> None:
     sampling = SamplingParams(temperature=temperature)
-    asked = SpeechForm(TEXT, voice, "english", "", seed, sampling, longest)
+    form = SpeechForm(TEXT, voice, "english", "", seed, sampling, longest)
     card = Take(
-        id="one", text=TEXT, voice=voice, seed=seed, settings=asked.settings(),
+        id="one", text=TEXT, voice=voice, seed=seed, settings=form.settings(),
         seconds=1.0, created=0.0,
     )  # fmt: skip
-    assert asked_for(Take.model_validate_json(card.model_dump_json())) == asked
+    assert asked_for(Take.model_validate_json(card.model_dump_json())) == form
 
 
 def test_a_name_with_a_mark_in_it_is_still_a_name(studio: Studio) -> None:

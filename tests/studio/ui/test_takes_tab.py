@@ -20,7 +20,7 @@ from studio.ui.speech_form import SpeechForm
 from studio.ui.tabs.take_compare import NOTHING, act, again, newest, shown, speak
 from studio.ui.tabs.takes import PAGE, Page, TakesTab
 from studio.ui.take_code import body_of, codes_of
-from tests.support.tab_makers import heard, told
+from tests.support.tab_makers import heard, payloads_of
 
 TEXTS = ("Good evening.", "A second take.", "The third.")
 
@@ -30,8 +30,8 @@ def kept(studio: Studio) -> list[Take]:
     return [spoken(studio, SpeechForm(text, "ryan", seed=seed)) for seed, text in enumerate(TEXTS)]
 
 
-def spoken(studio: Studio, asked: SpeechForm) -> Take:
-    return studio.takes.get(told(speak(studio, asked))[-1]["ended"]["take"])
+def spoken(studio: Studio, form: SpeechForm) -> Take:
+    return studio.takes.get(payloads_of(speak(studio, form))[-1]["ended"]["take"])
 
 
 def event(**data: Any) -> Any:
@@ -82,9 +82,9 @@ def test_the_list_grows_page_by_page(studio: Studio, kept: list[Take]) -> None:
 
 def test_a_guest_finds_only_what_this_browser_has_made(studio: Studio, kept: list[Take]) -> None:
     tab = TakesTab(replace(studio, guests=True))
-    own = told(speak(studio, SpeechForm("mine", "ryan"), "me"))[-1]["ended"]["take"]
+    mine = payloads_of(speak(studio, SpeechForm("mine", "ryan"), "me"))[-1]["ended"]["take"]
     assert tab.find("", "all", "") == tab.find("", "all", "you") == []
-    assert [take.id for take in tab.find("", "all", "me")] == [own]
+    assert [take.id for take in tab.find("", "all", "me")] == [mine]
     assert len(TakesTab(studio).find("", "all", "")) == len(kept) + 1
 
 
@@ -142,14 +142,14 @@ def test_a_take_that_is_gone_is_told(studio: Studio, what: str) -> None:
 
 
 def test_the_same_seed_speaks_the_same_samples(studio: Studio, kept: list[Take]) -> None:
-    payloads = told(again(studio, event(do="same", take=kept[0].id)))
+    payloads = payloads_of(again(studio, event(do="same", take=kept[0].id)))
     assert heard(payloads) == studio.takes.pcm(kept[0].id).tobytes()
 
 
 def test_another_try_has_all_but_the_seed_and_stands_beside_the_first(
     studio: Studio, kept: list[Take]
 ) -> None:
-    number = told(again(studio, event(do="again", take=kept[0].id)))[-1]["ended"]["take"]
+    number = payloads_of(again(studio, event(do="again", take=kept[0].id)))[-1]["ended"]["take"]
     one, other = kept[0], studio.takes.get(number)
     assert (other.text, other.voice) == (one.text, one.voice)
     assert other.seed != one.seed
@@ -163,9 +163,9 @@ def test_another_try_has_all_but_the_seed_and_stands_beside_the_first(
 
 def test_a_take_whose_voice_is_gone_says_so(studio: Studio) -> None:
     take = studio.takes.add(np.ones(10, np.int16), "x", "somebody", 1)
-    [refused] = told(again(studio, event(do="again", take=take.id)))
+    [refused] = payloads_of(again(studio, event(do="again", take=take.id)))
     assert "No voice is called" in refused["ended"]["message"]
-    [refused] = told(again(studio, event(do="again", take="gone")))
+    [refused] = payloads_of(again(studio, event(do="again", take="gone")))
     assert "no such take" in refused["ended"]["message"]
 
 

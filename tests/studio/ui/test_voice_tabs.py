@@ -79,8 +79,8 @@ def recipe(page: Any) -> Any:
 
 def corners(page: Any) -> dict[str, int]:
     """What the pad says of each voice."""
-    said = page.locator(".timbre-pad .corner").all_inner_texts()
-    return {name: int(share) for name, share in re.findall(r"(\S+) (\d+) %", "\n".join(said))}
+    spoken = page.locator(".timbre-pad .corner").all_inner_texts()
+    return {name: int(share) for name, share in re.findall(r"(\S+) (\d+) %", "\n".join(spoken))}
 
 
 def heard_all(tap: Tap, press: Callable[[], object]) -> np.ndarray:

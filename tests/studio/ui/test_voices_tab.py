@@ -17,7 +17,7 @@ from studio.ui.tabs.voices import EMPTY, VoicesTab, split_tags
 from studio.ui.voice_list import found_cards
 from studio.voices.consent_recordings import ConsentRecordings
 from tests.support.script_tab_makers import event
-from tests.support.tab_makers import heard, make_studio, some_clone, told
+from tests.support.tab_makers import heard, make_studio, payloads_of, some_clone
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def test_every_word_is_looked_for(studio, kept, words, names):
 
 
 def test_the_list_keeps_what_is_picked_only_while_it_is_there(tab, kept):
-    for own in (kept[0].id, ""):
-        shown, _, picked = tab.search("", "all", own, [])
+    for number in (kept[0].id, ""):
+        shown, _, picked = tab.search("", "all", number, [])
         assert picked == gr.skip()  # another may be picked by now
         assert all(f'data-voice="#{each.id}"' in shown for each in kept)
     assert tab.search("bo", "all", kept[0].id, [])[2] == ""
@@ -79,7 +79,7 @@ def test_a_star_is_given_and_taken_and_stands_first(tab, kept):
 
 def test_a_card_is_heard(tab, kept, studio):
     for key in ("vivian", f"#{kept[0].id}"):
-        payloads = told(tab.hear("hello", event(do="hear", voice=key)))
+        payloads = payloads_of(tab.hear("hello", event(do="hear", voice=key)))
         seed = payloads[-1]["ended"]["seed"]
         line = SpeechRequest("hello", studio.choices().named(key), seed=seed)
         assert heard(payloads) == studio.engine.submit(line).collect().tobytes()
@@ -91,8 +91,8 @@ def test_an_empty_library_teaches(tab):
 
 
 def test_a_card_is_written_and_shown_again(tab, kept, studio):
-    said = tab.change(kept[0].id, " Ada  Two ", "new, new , old", "rgb(255, 0, 128)", " note ")
-    assert "Ada Two" in said
+    spoken = tab.change(kept[0].id, " Ada  Two ", "new, new , old", "rgb(255, 0, 128)", " note ")
+    assert "Ada Two" in spoken
     _, name, tags, colour, note, *_ = tab.show(kept[0].id)
     assert (name, tags, colour, note) == ("Ada Two", "new, old", "#ff0080", "note")
     assert np.array_equal(studio.library.get(kept[0].id).voice.vector, kept[0].voice.vector)
@@ -120,29 +120,29 @@ def test_a_name_of_another_voice_is_refused(tab, kept, studio):
     assert "already" in tab.change(kept[0].id, "bo", "", "", "")
     assert "changed" in tab.change(kept[0].id, "ADA", "", "", "")
     assert "first" in tab.change(None, "Some", "", "", "")
-    assert [own.name for own in studio.library.list()] == ["ADA", "Bo", "Cy"]
+    assert [each.name for each in studio.library.list()] == ["ADA", "Bo", "Cy"]
 
 
 def test_an_exported_file_is_the_voice_for_somebody_else(tab, kept, tmp_path):
     other = make_studio(tmp_path / "other")
     with other.engine:
         theirs = VoicesTab(other, tmp_path)
-        for own in kept:
-            path = tab.show(own.id)[-1]
-            assert own.name in theirs.receive(path)[0]
+        for each in kept:
+            path = tab.show(each.id)[-1]
+            assert each.name in theirs.receive(path)[0]
             count = len(other.library.list())
-            said, waiting, again = theirs.receive(path)
-            assert "already" in said
+            spoken, waiting, again = theirs.receive(path)
+            assert "already" in spoken
             assert again["visible"]
             assert len(other.library.list()) == count
-            assert own.name in theirs.receive_again(waiting)[0]
+            assert each.name in theirs.receive_again(waiting)[0]
             assert len(other.library.list()) == count + 1
-            came = other.library.find(own.name)
-            assert came.card == own.card
-            if isinstance(own.voice, Clone):
-                assert np.array_equal(came.voice.vector, own.voice.vector)
+            came = other.library.find(each.name)
+            assert came.card == each.card
+            if isinstance(each.voice, Clone):
+                assert np.array_equal(came.voice.vector, each.voice.vector)
             else:
-                assert came.voice == own.voice
+                assert came.voice == each.voice
 
 
 @pytest.mark.parametrize("data", [b"", b"not a voice", b"\0" * (MAX_FILE + 1)])
@@ -154,28 +154,28 @@ def test_a_foreign_file_changes_nothing(tab, studio, tmp_path, data):
 
 
 def test_a_deleted_voice_comes_back_as_it_was(tab, kept, studio):
-    said, ticket, undo, _ = tab.delete(kept[1].id)
-    assert "Bo" in said
+    spoken, ticket, undo, _ = tab.delete(kept[1].id)
+    assert "Bo" in spoken
     assert undo["visible"]
     assert studio.library.find("Bo") is None
-    said, undo = tab.restore(ticket)
-    assert "Bo" in said
+    spoken, undo = tab.restore(ticket)
+    assert "Bo" in spoken
     assert not undo["visible"]
     assert studio.library.get(kept[1].id).card == kept[1].card
 
 
 def test_deleting_twice_is_told_and_leaves_the_way_back(tab, kept):
     tab.delete(kept[1].id)
-    said, *way_back, anyway = tab.delete(kept[1].id)
-    assert said.startswith("⚠️")
+    spoken, *way_back, anyway = tab.delete(kept[1].id)
+    assert spoken.startswith("⚠️")
     assert all(each == gr.skip() for each in way_back)
     assert not anyway["visible"]
 
 
 def test_listening_speaks_the_voice(tab, kept, studio):
-    for own in kept:
-        payloads = told(tab.speak(own.id, "hello"))
-        line = SpeechRequest("hello", own.voice, seed=payloads[-1]["ended"]["seed"])
+    for each in kept:
+        payloads = payloads_of(tab.speak(each.id, "hello"))
+        line = SpeechRequest("hello", each.voice, seed=payloads[-1]["ended"]["seed"])
         assert heard(payloads) == studio.engine.submit(line).collect().tobytes()
 
 

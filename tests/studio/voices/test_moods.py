@@ -65,13 +65,13 @@ def test_a_mood_is_put_on_voices_with_a_vector(library: Library) -> None:
     moods = Moods(ABLE, library)
     assert [each.name for each in moods.list()] == ["glad"]
     assert isinstance(moods.put_on(Preset("ryan"), "Gladly", 0.5), Mooded)
-    own = Clone(vector(5))
-    recorded = Clone(vector(1), references=(("glad", own),))
-    assert moods.put_on(recorded, "glad").vector is own.vector  # type: ignore[union-attr]
+    clone = Clone(vector(5))
+    recorded = Clone(vector(1), references=(("glad", clone),))
+    assert moods.put_on(recorded, "glad").vector is clone.vector  # type: ignore[union-attr]
     with pytest.raises(InvalidVoice, match="described"):
         moods.put_on(Design("a man"), "glad")
     with pytest.raises(UnknownVoice, match="There are: glad"):
-        moods.put_on(own, "sad")
+        moods.put_on(clone, "sad")
     assert moods.in_text("plain") == {}
     assert set(moods.in_text("[x]")) == {"glad", "happy"}
 

@@ -15,9 +15,9 @@ from training.data.speakers import NAMED
 
 
 def test_the_embedded_speakers_are_described_by_the_names_of_the_recipe() -> None:
-    (own,) = read_capabilities([str(MINI)]).values()
-    assert set(own.speakers) == {voice.name for voice in NAMED}
-    assert all(described(name) for name in own.speakers)
+    (able,) = read_capabilities([str(MINI)]).values()
+    assert set(able.speakers) == {voice.name for voice in NAMED}
+    assert all(described(name) for name in able.speakers)
 
 
 def test_menus_show_the_lines(tmp_path: Path) -> None:
@@ -27,8 +27,8 @@ def test_menus_show_the_lines(tmp_path: Path) -> None:
 
 
 def test_a_speaker_without_a_line_has_a_dialect_at_least(tmp_path: Path) -> None:
-    own = fake_capabilities(speakers=("wei",), dialects={"wei": "sichuan_dialect"})
-    (choice,) = Choices({"fake": own}, Library(tmp_path)).list()
+    able = fake_capabilities(speakers=("wei",), dialects={"wei": "sichuan_dialect"})
+    (choice,) = Choices({"fake": able}, Library(tmp_path)).list()
     assert choice.note == "sichuan dialect"
 
 

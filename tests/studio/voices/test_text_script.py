@@ -8,7 +8,7 @@ from studio.voices.text_script import foreign
 
 
 @pytest.mark.parametrize(
-    ("text", "languages", "told"),
+    ("text", "languages", "is_foreign"),
     [
         ("早上好", ("english",), True),
         ("早上好", ("chinese", "english"), False),
@@ -18,5 +18,5 @@ from studio.voices.text_script import foreign
         ("", ("english",), False),
     ],
 )
-def test_foreign(text: str, languages: tuple[str, ...], told: bool) -> None:
-    assert foreign(text, languages) is told
+def test_foreign(text: str, languages: tuple[str, ...], is_foreign: bool) -> None:
+    assert foreign(text, languages) is is_foreign

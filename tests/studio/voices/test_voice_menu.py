@@ -17,7 +17,7 @@ SPEAKERS = len(fake_capabilities().speakers)
 
 
 def names(menu: Menu) -> list[str]:
-    return [own.name for own in menu.voices if own.kind != "preset"]
+    return [each.name for each in menu.voices if each.kind != "preset"]
 
 
 @pytest.mark.parametrize("blends", [False, True])
@@ -26,7 +26,7 @@ def test_few_voices_are_all_listed_whatever_is_typed(studio: Studio, blends: boo
     for words in ("", "voice 003", "nobody"):
         menu = studio.choices().menu(words, ["Voice 001"], blends)
         assert menu.complete
-        assert names(menu) == [own.name for own in studio.library.list()]
+        assert names(menu) == [each.name for each in studio.library.list()]
 
 
 @pytest.mark.parametrize("blends", [False, True])
@@ -51,7 +51,7 @@ def test_a_search_finds_any_voice_by_a_part_of_its_name(studio: Studio) -> None:
         "Anna of Voice 00",
         "Voice 050",
     ]
-    assert [own.label for own in choices.menu("ryan").voices] == ["Ryan"]
+    assert [each.label for each in choices.menu("ryan").voices] == ["Ryan"]
     assert choices.menu("nobody").voices == ()
     assert len(choices.menu("voice").voices) == LISTED
     assert "Anna of Voice 00" not in names(choices.menu("of voice", blends=True))

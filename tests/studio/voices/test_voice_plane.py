@@ -15,21 +15,21 @@ def vectors(seed: int, count: int, width: int = 16) -> list[np.ndarray]:
 
 @given(st.integers(0, 1000), st.integers(1, 12))
 def test_the_same_voices_in_any_order_give_the_same_places(seed: int, count: int) -> None:
-    own = vectors(seed, count)
-    places = voice_plane(own).places(own)
+    drawn = vectors(seed, count)
+    places = voice_plane(drawn).places(drawn)
     assert np.isfinite(places).all()
-    assert np.allclose(voice_plane(own[::-1]).places(own), places, atol=1e-5)
+    assert np.allclose(voice_plane(drawn[::-1]).places(drawn), places, atol=1e-5)
 
 
 @given(st.integers(0, 1000))
 def test_the_axes_are_those_along_which_the_voices_differ_most(seed: int) -> None:
-    own = vectors(seed, 30)
-    plane = voice_plane(own)
+    drawn = vectors(seed, 30)
+    plane = voice_plane(drawn)
     assert np.allclose(plane.axes @ plane.axes.T, np.eye(2), atol=1e-9)
-    across, down = plane.places(own).var(0)
+    across, down = plane.places(drawn).var(0)
     other = np.linalg.qr(np.random.default_rng(seed).standard_normal((16, 2)))[0]
     assert across >= down > 0
-    assert across + down >= (np.array(own) @ other).var(0).sum() - 1e-6
+    assert across + down >= (np.array(drawn) @ other).var(0).sum() - 1e-6
 
 
 def test_one_voice_and_voices_that_are_the_same_have_a_place() -> None:
@@ -41,7 +41,7 @@ def test_one_voice_and_voices_that_are_the_same_have_a_place() -> None:
 
 @given(st.integers(0, 1000))
 def test_a_shift_points_where_it_moves_a_voice(seed: int) -> None:
-    own = vectors(seed, 8)
-    plane, (voice, shift) = voice_plane(own), vectors(seed + 1, 2)
+    drawn = vectors(seed, 8)
+    plane, (voice, shift) = voice_plane(drawn), vectors(seed + 1, 2)
     [before], [after] = plane.places([voice]), plane.places([voice + shift])
     assert np.allclose(plane.shifts([shift])[0], after - before, atol=1e-5)

@@ -61,7 +61,7 @@ def test_whichever_way_a_stream_is_read_its_sound_is_finished_once(engine: FakeE
         stream = still.submit(ASKED)
         while not stream.end:
             still.loop.run_once()
-        assert np.array_equal(np.concatenate([own.pcm for own in stream.ready()]), expected)
+        assert np.array_equal(np.concatenate([each.pcm for each in stream.ready()]), expected)
 
 
 def test_nobody_else_waits_while_a_chunk_is_finished(engine: FakeEngine) -> None:
@@ -113,7 +113,7 @@ def test_all_that_the_page_gives_and_keeps_is_finished(engine: FakeEngine, tmp_p
         async for _ in studio.live.play(submit, keep):
             pass
 
-    async def asked() -> Pcm:
+    async def spoken() -> Pcm:
         async for path in Endpoints(studio).speak(TEXT, "", "auto", "", "7", "wav"):
             return np.asarray(soundfile.read(path, dtype="int16")[0], np.int16)
         raise AssertionError("nothing came")
@@ -121,7 +121,7 @@ def test_all_that_the_page_gives_and_keeps_is_finished(engine: FakeEngine, tmp_p
     asyncio.run(played())
     (take,) = takes.search()
     assert np.array_equal(takes.pcm(take.id), expected)
-    assert np.array_equal(asyncio.run(asked()), expected)
+    assert np.array_equal(asyncio.run(spoken()), expected)
 
 
 def test_the_setting_reaches_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_the_setting_reaches_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert ran.exit_code == 0, ran.output
     without, with_it = (soundfile.read(tmp_path / f"{n}.wav", dtype="int16")[0] for n in "01")
     assert np.array_equal(turned(without), with_it)
-    assert [own.postprocess for own in made] == [None, turned]
+    assert [each.postprocess for each in made] == [None, turned]
 
 
 # Where the extra is missing.
@@ -170,9 +170,9 @@ def test_start_says_what_is_missing(
     monkeypatch.setenv("TIMBRE_PROCESS", "shared")
     monkeypatch.setenv("TIMBRE_WATERMARK", "true")
     here = ["--model", str(GOLDEN), "--data", str(tmp_path)]
-    own = ["--port", "1"] if line == ["serve"] else ["--out", str(tmp_path / "a.wav")]
+    options = ["--port", "1"] if line == ["serve"] else ["--out", str(tmp_path / "a.wav")]
     monkeypatch.setattr("studio.server.serving.listen", lambda *_: nullcontext())
-    ran = CliRunner().invoke(app.cli, [*line, *here, *own])
+    ran = CliRunner().invoke(app.cli, [*line, *here, *options])
     assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"error: {MISSING}\n")
     assert not (tmp_path / "a.wav").exists()
 

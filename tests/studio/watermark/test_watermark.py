@@ -155,8 +155,8 @@ def test_the_networks_are_the_library_s() -> None:
     levels = np.random.default_rng(0).random((60, 128)).astype(np.float32) * 0.3 + 0.4
     marker, *finders = perth_weights.read_networks()
     raised = run(marker, levels)
-    told = [raised.mean(), raised.std(), raised[10, 20], raised[59, 127]]
-    assert np.allclose(told, [-0.00118, 0.00975, -0.0088, 0.00702], atol=1e-5)
+    values = [raised.mean(), raised.std(), raised[10, 20], raised[59, 127]]
+    assert np.allclose(values, [-0.00118, 0.00975, -0.0088, 0.00702], atol=1e-5)
     answers = [run(finder, levels).mean(axis=0) for finder in finders]
     expected = [[-0.0449, 0.0623], [0.2575, 0.0117], [-0.0791, 0.0368]]
     assert np.allclose(answers, expected, atol=1e-4)
@@ -174,10 +174,10 @@ def test_the_command_tells_marked_from_unmarked(tmp_path: Path) -> None:
     ]
     ran = CliRunner().invoke(app.cli, ["check", *files])
     assert ran.exit_code == 0, ran.output
-    told = ran.stdout.splitlines()
-    assert "carries the watermark" in told[0]
-    assert "No watermark was found" in told[1]
-    assert "Three seconds" in told[2]
+    printed = ran.stdout.splitlines()
+    assert "carries the watermark" in printed[0]
+    assert "No watermark was found" in printed[1]
+    assert "Three seconds" in printed[2]
     assert [judge(file).marked for file in files[:2]] == [True, False]
 
 
@@ -200,9 +200,9 @@ def test_the_page_and_programs_are_told_the_same(tmp_path: Path) -> None:
     assert "it is no sound" in check.answered(str(tmp_path / "a.wav"))
 
 
-@pytest.mark.parametrize(("score", "said"), [(0.99, True), (0.5, None), (0.01, False)])
+@pytest.mark.parametrize(("score", "marked"), [(0.99, True), (0.5, None), (0.01, False)])
 def test_between_found_and_not_found_nothing_is_claimed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, score: float, said: bool | None
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, score: float, marked: bool | None
 ) -> None:
     class Mark:
         def score(self, wave: Waveform) -> float:
@@ -211,5 +211,5 @@ def test_between_found_and_not_found_nothing_is_claimed(
 
     monkeypatch.setattr(detect, "open_watermark", Mark)
     file = save_sound(tmp_path / "a.wav", spoken(3.5))
-    assert judge(file).marked is said
+    assert judge(file).marked is marked
     assert judge(file).said in CHINESE

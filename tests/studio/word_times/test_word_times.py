@@ -28,9 +28,9 @@ MEDIAN, TENTH = 0.06, 0.15  # seconds: half of all words, and nine of ten
 def sentences() -> list[tuple[str, Pcm, list[float]]]:
     sound, rate = soundfile.read(HERE / "teacher.ogg", dtype="int16")
     assert rate == SAMPLE_RATE
-    told = json.loads((HERE / "teacher.json").read_text())
+    read = json.loads((HERE / "teacher.json").read_text())
     found, at = [], 0
-    for each in told:
+    for each in read:
         found.append((each["text"], sound[at : at + each["samples"]], each["starts"]))
         at += each["samples"]
     return found
@@ -93,7 +93,7 @@ def test_parts_of_a_text_have_the_times_of_their_words(
     text, pcm, _ = sentences[0]
     words = word_times(text, pcm)
     cut = len(words) // 2
-    parts = [" ".join(own[0] for own in half) for half in (words[:cut], words[cut:])]
+    parts = [" ".join(each[0] for each in half) for half in (words[:cut], words[cut:])]
     times = part_times(parts, pcm)
     assert times == [(words[0][1], words[cut - 1][2]), (words[cut][1], words[-1][2])]
 

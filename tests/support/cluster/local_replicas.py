@@ -53,7 +53,7 @@ class LocalReplicas:
     async def ask(self, method: str, *arguments: Any, each: bool = True) -> list[Any]:
         there = tuple(self.there.values()) if each else (next(iter(self.there.values())),)
         loop = asyncio.get_running_loop()
-        asked = (partial(one.ask, method, *carried(arguments)) for one in there)
+        answers = (partial(one.ask, method, *carried(arguments)) for one in there)
         return carried(
-            list(await asyncio.gather(*(loop.run_in_executor(None, one) for one in asked)))
+            list(await asyncio.gather(*(loop.run_in_executor(None, one) for one in answers)))
         )

@@ -77,10 +77,10 @@ def zerogpu(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
 
         return run
 
-    own = FakeCheckpoint()
+    loaded = FakeCheckpoint()
     alone = EngineSettings(max_num_seqs=1)
-    make = partial(FakeEngine, [own], alone, costs, start=False)
-    names = {own.capabilities.name: own}
+    make = partial(FakeEngine, [loaded], alone, costs, start=False)
+    names = {loaded.capabilities.name: loaded}
     with RemoteEngine(names, _settings(settings), LentDevice(make, lend)) as engine:
         yield Opened(engine, lambda: taken.append(True), tries_again=False, open_text=False)
 
@@ -88,12 +88,12 @@ def zerogpu(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
 @contextmanager
 def cluster(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
     """Two replicas; the one that was asked first dies, the other one serves on."""
-    own, there = FakeCheckpoint(), _settings(settings)
+    loaded, there = FakeCheckpoint(), _settings(settings)
     engines = {f"replica-{number}": FakeEngine(settings=there, costs=costs) for number in range(2)}
     replicas = LocalReplicas(engines)
     try:
         pool = ReplicaPool(replicas, there)
-        with RemoteEngine({own.capabilities.name: own}, there, pool) as engine:
+        with RemoteEngine({loaded.capabilities.name: loaded}, there, pool) as engine:
             yield Opened(engine, lambda: replicas.kill(replicas.asked[0]))
     finally:
         for each in engines.values():

@@ -24,7 +24,7 @@ MAIN = os.getpid()
 
 def GPU(task: Any = None, *, duration: Any = None) -> Any:  # noqa: N802  # its own name
     if task is None:
-        return lambda own: GPU(own, duration=duration)
+        return lambda each: GPU(each, duration=duration)
     if inspect.iscoroutinefunction(task) or inspect.isasyncgenfunction(task):
         raise NotImplementedError
 
@@ -38,7 +38,7 @@ def GPU(task: Any = None, *, duration: Any = None) -> Any:  # noqa: N802  # its 
 
     @wraps(task)
     def call(*given: Any) -> Any:
-        return next(_call(lambda *own: iter([task(*own)]), given, _seconds(duration, given)))
+        return next(_call(lambda *each: iter([task(*each)]), given, _seconds(duration, given)))
 
     return call
 
@@ -48,12 +48,14 @@ def _seconds(duration: Any, given: Any) -> float:
 
 
 def _call(task: Callable[..., Any], given: Any, seconds: float) -> Iterator[Any]:
-    asked, told, stop = fork.SimpleQueue(), fork.SimpleQueue(), fork.Event()
-    process = fork.Process(target=_there, args=(task, asked, told, stop, seconds), daemon=True)
+    questions, answers, stop = fork.SimpleQueue(), fork.SimpleQueue(), fork.Event()
+    process = fork.Process(
+        target=_there, args=(task, questions, answers, stop, seconds), daemon=True
+    )
     process.start()
-    asked.put(given)
+    questions.put(given)
     try:
-        while (answer := told.get())[0] == "made":
+        while (answer := answers.get())[0] == "made":
             yield answer[1]
         if answer[0] == "failed":
             raise gr.Error(answer[1], print_exception=False)
@@ -63,17 +65,19 @@ def _call(task: Callable[..., Any], given: Any, seconds: float) -> Iterator[Any]
         assert process.exitcode == 0, process.exitcode
 
 
-def _there(task: Callable[..., Any], asked: Any, told: Any, stop: Any, seconds: float) -> None:
+def _there(
+    task: Callable[..., Any], questions: Any, answers: Any, stop: Any, seconds: float
+) -> None:
     if log := os.environ.get("ZERO_CALLS"):
         with Path(log).open("a") as file:
             file.write(f"{os.getpid()} {MAIN} {seconds}\n")
     try:
-        made = task(*asked.get())
+        made = task(*questions.get())
         for each in made:
             if stop.is_set():
                 made.close()
                 break
-            told.put(("made", each))
-        told.put(("done", None))
+            answers.put(("made", each))
+        answers.put(("done", None))
     except Exception as error:
-        told.put(("failed", type(error).__name__))
+        answers.put(("failed", type(error).__name__))

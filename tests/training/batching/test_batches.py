@@ -73,8 +73,8 @@ def make_dataset() -> TalkerDataset:
     dataset.text = torch.randint(0, BASE, (int(texts.sum()),))
     dataset.codes = torch.randint(0, 256, (int(kept.sum()), 16), dtype=torch.uint8)
     dataset.phones = torch.randint(0, 40, (int(kept.sum()), 4), dtype=torch.uint8)
-    said = [torch.linspace(0, n - 1, m).long() for n, m in zip(texts, kept, strict=True)]
-    dataset.places = torch.cat(said).to(torch.int16)
+    spoken = [torch.linspace(0, n - 1, m).long() for n, m in zip(texts, kept, strict=True)]
+    dataset.places = torch.cat(spoken).to(torch.int16)
     dataset.vectors = torch.randn(UTTERANCES, model_config.WIDTH)
     dataset.targets = torch.randn(UTTERANCES, model_config.WIDTH)
     dataset.speeds = 0.94 + 0.12 * torch.rand(UTTERANCES)
@@ -84,8 +84,8 @@ def make_dataset() -> TalkerDataset:
 
 def make_batcher(dataset: TalkerDataset) -> Batcher:
     """With two wordings of each instruction: all of them take seconds to be written."""
-    told = Instructions(fake_ids, TEXT_IDS, dataset.device, wordings=2)
-    batcher = Batcher(dataset, told, TEXT_IDS)
+    instructions = Instructions(fake_ids, TEXT_IDS, dataset.device, wordings=2)
+    batcher = Batcher(dataset, instructions, TEXT_IDS)
     batcher.refresh()
     return batcher
 
@@ -93,7 +93,7 @@ def make_batcher(dataset: TalkerDataset) -> Batcher:
 def read_prompt(batch: Batch, row: int) -> tuple[Prompt, int]:
     """The engine's prompt of a row, found by looking at the row alone, and its frames."""
     text, code, fed = batch.text[row], batch.code[row], batch.fed[row]
-    told = int((text == TEXT_IDS.role[0]).nonzero()[-1])
+    role = int((text == TEXT_IDS.role[0]).nonzero()[-1])
     pads = (code == IDS["codec_pad_id"]).nonzero()[:, 0]
     bos = int((code == IDS["codec_bos_id"]).nonzero()[0])
     whole = len(pads) > 1
@@ -101,18 +101,18 @@ def read_prompt(batch: Batch, row: int) -> tuple[Prompt, int]:
     fed = fed[fed[:, 0] != NONE]
     reference = fed[: len(fed) - frames]
     start = int(pads[1]) if whole else bos
-    said = text[start:]
-    said = said[: int((said == TEXT_IDS.eos).nonzero()[0])].tolist()
+    spoken = text[start:]
+    spoken = spoken[: int((spoken == TEXT_IDS.eos).nonzero()[0])].tolist()
     voiced = bool(batch.speaker[row].any())
-    split = len(said) // 2 if len(reference) else 0
+    split = len(spoken) // 2 if len(reference) else 0
     return Prompt(
-        text_ids=tuple(said[split:]),
+        text_ids=tuple(spoken[split:]),
         layout="whole" if whole else "streamed",
-        instruct_ids=tuple(text[:told].tolist()),
+        instruct_ids=tuple(text[:role].tolist()),
         role_ids=tuple(TEXT_IDS.role),
         language_id=model_config.ENGLISH if bool((code == model_config.ENGLISH).any()) else None,
         vector=batch.vector[row].numpy() if voiced else None,
-        reference=ReferencePrompt("r", tuple(said[:split]), reference.numpy())
+        reference=ReferencePrompt("r", tuple(spoken[:split]), reference.numpy())
         if len(reference)
         else None,
     ), frames
@@ -151,18 +151,18 @@ def test_a_batch_equals_the_engines_layout(
             first = int(there.nonzero()[0])
             assert first == len(prompt) - 1  # the prompt's last row predicts the first frame
             tape = (dataset.codes == batch.target[row][there][0]).all(1).nonzero()[0, 0]
-            said = dataset.phones[int(tape) : int(tape) + frames]
-            torch.testing.assert_close(batch.phones[row][there], said)
+            spoken = dataset.phones[int(tape) : int(tape) + frames]
+            torch.testing.assert_close(batch.phones[row][there], spoken)
             assert batch.ends[row].nonzero().tolist() == [[first + frames]]
             number = dataset.places[int(tape) : int(tape) + frames]
-            own = dataset.text[dataset.table[dataset.table[:, CODE] == tape, TEXT] + number]
-            assert_says(batch, row, own)
+            tokens = dataset.text[dataset.table[dataset.table[:, CODE] == tape, TEXT] + number]
+            assert_says(batch, row, tokens)
 
 
-def assert_says(batch: Batch, row: int, own: torch.Tensor) -> None:
+def assert_says(batch: Batch, row: int, tokens: torch.Tensor) -> None:
     """The rows a frame is said by hold the text `own` that is said in it, the last the end."""
     there = (batch.target[row][:, 0] != NONE) | batch.ends[row]
-    text = torch.cat((own, torch.tensor([TEXT_IDS.eos])))
+    text = torch.cat((tokens, torch.tensor([TEXT_IDS.eos])))
     spoken_row = batch.spoken_row[row][there]
     known = spoken_row != NONE
     assert (batch.text[row][spoken_row[known]] == text[known]).all()
@@ -203,9 +203,9 @@ def test_a_vector_is_the_target_or_misread_as_another_utterance(
     batch = batcher.draw(UTTERANCES, False, 160, batcher.order)
     misread = dataset.vectors - dataset.targets
     for row in range(UTTERANCES):
-        own = utterance_of(dataset, batch.target[row][batch.target[row][:, 0] != NONE][0])
-        off = batch.vector[row] - dataset.targets[own]
-        theirs = misread[dataset.table[:, SPEAKER] == dataset.table[own, SPEAKER]]
+        target = utterance_of(dataset, batch.target[row][batch.target[row][:, 0] != NONE][0])
+        off = batch.vector[row] - dataset.targets[target]
+        theirs = misread[dataset.table[:, SPEAKER] == dataset.table[target, SPEAKER]]
         nearest = off.norm() if is_target else (off - theirs).norm(dim=1).min()
         assert nearest < 1
 
@@ -220,8 +220,8 @@ def test_some_vectors_in_context_are_on_the_way_to_another_voice(
     batch = batcher.draw(UTTERANCES, True, 256, batcher.order)
     away = []
     for row in range(UTTERANCES):
-        own = utterance_of(dataset, batch.target[row][batch.target[row][:, 0] != NONE][0])
-        theirs = dataset.vectors[dataset.table[:, SPEAKER] == dataset.table[own, SPEAKER]]
+        target = utterance_of(dataset, batch.target[row][batch.target[row][:, 0] != NONE][0])
+        theirs = dataset.vectors[dataset.table[:, SPEAKER] == dataset.table[target, SPEAKER]]
         away.append(float((batch.vector[row] - theirs).norm(dim=1).min()))
     length = float(dataset.vectors.norm(dim=1).mean())
     if share:
@@ -238,8 +238,8 @@ def test_nobody_is_described_who_speaks_in_a_manner_of_his_own(
     batcher = make_batcher(dataset)
     batch = batcher.draw(UTTERANCES, False, 160, torch.arange(UTTERANCES))
     for row in range(UTTERANCES):
-        own = utterance_of(dataset, batch.target[row][batch.target[row][:, 0] != NONE][0])
-        assert bool(batch.speaker[row].any()) == bool(dataset.table[own, STYLE])
+        target = utterance_of(dataset, batch.target[row][batch.target[row][:, 0] != NONE][0])
+        assert bool(batch.speaker[row].any()) == bool(dataset.table[target, STYLE])
 
 
 def test_a_reference_is_the_utterance_that_is_about_as_fast(
@@ -252,13 +252,13 @@ def test_a_reference_is_the_utterance_that_is_about_as_fast(
     for row in range(UTTERANCES):
         there = batch.target[row][:, 0] != NONE
         fed_back = batch.fed[row][batch.fed[row][:, 0] != NONE]
-        own, told = (
+        spoken, shown = (
             utterance_of(dataset, frames[0]) for frames in (batch.target[row][there], fed_back)
         )
-        same = dataset.table[batcher.order, SPEAKER] == dataset.table[own, SPEAKER]
-        others = [int(each) for each in batcher.order[same] if each != own] or [own]
+        same = dataset.table[batcher.order, SPEAKER] == dataset.table[spoken, SPEAKER]
+        others = [int(each) for each in batcher.order[same] if each != spoken] or [spoken]
         speeds = dataset.speeds
-        assert told == min(others, key=lambda each: float(abs(speeds[each] - speeds[own])))
+        assert shown == min(others, key=lambda each: float(abs(speeds[each] - speeds[spoken])))
 
 
 def utterance_of(dataset: TalkerDataset, frame: torch.Tensor) -> int:
@@ -268,9 +268,9 @@ def utterance_of(dataset: TalkerDataset, frame: torch.Tensor) -> int:
 
 
 def test_every_speaker_is_described() -> None:
-    told = Instructions(fake_ids, TEXT_IDS, torch.device("cpu"), wordings=2)
-    assert len(told.length) == TRAINED + 4
-    assert int(told.length.min()) > len(TEXT_IDS.user) + len(TEXT_IDS.close)
+    instructions = Instructions(fake_ids, TEXT_IDS, torch.device("cpu"), wordings=2)
+    assert len(instructions.length) == TRAINED + 4
+    assert int(instructions.length.min()) > len(TEXT_IDS.user) + len(TEXT_IDS.close)
 
 
 @pytest.mark.parametrize("in_context", [False, True])

@@ -47,22 +47,22 @@ def test_only_acoustic_codes_of_the_target_are_swapped(
 def test_what_is_fed_back_of_the_target_is_known(batcher: Batcher, in_context: bool) -> None:
     """As many frames as there are to be said, the last ones of all."""
     batch = drawn(batcher, in_context, 3)
-    own, fed = perturbation.feeds_target(batch), batch.fed[..., 0] != NONE
-    assert torch.equal(own.sum(1), (batch.target[..., 0] != NONE).sum(1))
-    assert (fed & ~own).any() == in_context
+    fed_back, fed = perturbation.feeds_target(batch), batch.fed[..., 0] != NONE
+    assert torch.equal(fed_back.sum(1), (batch.target[..., 0] != NONE).sum(1))
+    assert (fed & ~fed_back).any() == in_context
     for row in range(ROWS):
         assert torch.equal(
-            batch.fed[row][own[row]], batch.target[row][batch.target[row, :, 0] >= 0]
+            batch.fed[row][fed_back[row]], batch.target[row][batch.target[row, :, 0] >= 0]
         )
 
 
 def test_a_span_is_one_piece_of_another_voices_frames(batcher: Batcher) -> None:
     batch = drawn(batcher, False, 4)
-    own, fed = perturbation.feeds_target(batch), perturbation.swap_voices(batch, 1.0)
+    fed_back, fed = perturbation.feeds_target(batch), perturbation.swap_voices(batch, 1.0)
     assert not torch.equal(fed, batch.fed)
-    everybodys = {tuple(frame[1:]) for frame in batch.fed[own].tolist()}
+    everybodys = {tuple(frame[1:]) for frame in batch.fed[fed_back].tolist()}
     for row in range(ROWS):
-        assert {tuple(frame[1:]) for frame in fed[row][own[row]].tolist()} <= everybodys
+        assert {tuple(frame[1:]) for frame in fed[row][fed_back[row]].tolist()} <= everybodys
         places = (fed[row] != batch.fed[row]).any(-1).nonzero()[:, 0]
         assert len(places) == 0 or bool((places.diff() <= 2).all())  # equal frames by chance
 

@@ -45,14 +45,14 @@ def test_what_is_said_changes_the_targets_sound_alone(
     talker: Talker, batcher: Batcher, in_context: bool
 ) -> None:
     batch = few(batcher, in_context, 1)
-    said = SelfRollout(talker).rollout(batch)
-    own = feeds_target(batch) & has_voice(batch)[:, None]
-    changed = said.fed != batch.fed
+    spoken = SelfRollout(talker).rollout(batch)
+    theirs = feeds_target(batch) & has_voice(batch)[:, None]
+    changed = spoken.fed != batch.fed
     assert not changed[..., 0].any()
-    assert not changed[~own].any()
-    assert changed[own].float().mean() > 0.8  # untrained, it says something else
-    assert int(said.fed.max()) < model_config.CODES
-    same = zip(replace(said, fed=batch.fed).tensors(), batch.tensors(), strict=True)
+    assert not changed[~theirs].any()
+    assert changed[theirs].float().mean() > 0.8  # untrained, it says something else
+    assert int(spoken.fed.max()) < model_config.CODES
+    same = zip(replace(spoken, fed=batch.fed).tensors(), batch.tensors(), strict=True)
     assert all(one is other for one, other in same)
 
 
@@ -61,8 +61,8 @@ def test_designs_are_left_as_they_were(talker: Talker, batcher: Batcher) -> None
     designs = ~has_voice(batch)
     assert designs.any()
     assert not designs.all()
-    said = SelfRollout(talker).rollout(batch)
-    assert torch.equal(said.fed[designs], batch.fed[designs])
+    spoken = SelfRollout(talker).rollout(batch)
+    assert torch.equal(spoken.fed[designs], batch.fed[designs])
 
 
 @pytest.mark.parametrize("in_context", [False, True])
@@ -76,17 +76,17 @@ def test_each_frame_follows_those_that_were_said(
     batch = few(batcher, in_context, 3)
     batch = Batch(*(rows[has_voice(batch)][:2] for rows in batch.tensors()))
     frames = int(feeds_target(batch).sum(1).max())
-    said = SelfRollout(talker).rollout(batch, passes=frames)
+    spoken = SelfRollout(talker).rollout(batch, passes=frames)
     with torch.no_grad():
-        positions = torch.arange(said.fed.shape[1])[None]
-        hidden = talker(embed(talker, said), positions, Causal()).flatten(0, 1)
-        first = said.target[..., 0].clamp(min=0).flatten()
+        positions = torch.arange(spoken.fed.shape[1])[None]
+        hidden = talker(embed(talker, spoken), positions, Causal()).flatten(0, 1)
+        first = spoken.target[..., 0].clamp(min=0).flatten()
         drawn_, _ = talker.code_predictor.sample(hidden, talker.embed_first(first), argmax)
-    again = drawn_.unflatten(0, said.text.shape)[:, :-1]
-    sampled = said.fed[:, 1:, 1:]
-    own = (feeds_target(batch) & has_voice(batch)[:, None])[:, 1:]
-    assert (again[own] == sampled[own]).float().mean() > 0.999  # but for ties
-    assert (said.target[:, :-1, 0][own] != NONE).all()
+    again = drawn_.unflatten(0, spoken.text.shape)[:, :-1]
+    sampled = spoken.fed[:, 1:, 1:]
+    changed = (feeds_target(batch) & has_voice(batch)[:, None])[:, 1:]
+    assert (again[changed] == sampled[changed]).float().mean() > 0.999  # but for ties
+    assert (spoken.target[:, :-1, 0][changed] != NONE).all()
 
 
 def test_what_it_says_follows_its_learning(talker: Talker, batcher: Batcher) -> None:
@@ -108,17 +108,17 @@ def test_a_batch_that_was_said_is_used_a_few_times(
     talker: Talker, batcher: Batcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SelfRollout, "rollout", lambda _, batch: batch)
-    asked_for: list[bool] = []
+    calls: list[bool] = []
 
     def draw(in_context: bool) -> Batch:
-        asked_for.append(in_context)
-        return drawn(batcher, in_context, len(asked_for))
+        calls.append(in_context)
+        return drawn(batcher, in_context, len(calls))
 
     talk = SelfRollout(talker)
-    said = [talk.draw(draw) for _ in range(4 * REUSES)]
-    assert asked_for == [False, False, False, True]
+    spoken = [talk.draw(draw) for _ in range(4 * REUSES)]
+    assert calls == [False, False, False, True]
     assert [
-        len({id(each) for each in said[at : at + REUSES]}) for at in range(0, len(said), REUSES)
+        len({id(each) for each in spoken[at : at + REUSES]}) for at in range(0, len(spoken), REUSES)
     ] == [1] * 4
 
 
@@ -130,11 +130,11 @@ def test_a_pass_more_changes_only_what_follows_changed_frames(
     batch = few(batcher, False, 5)
     frames = feeds_target(batch) & has_voice(batch)[:, None]
     number = frames.cumsum(1)
-    said = []
+    rollouts = []
     for passes in (1, 2, 3):
         torch.manual_seed(7)
-        said.append(SelfRollout(talker).rollout(batch, passes).fed)
-    for passes, (one, other) in enumerate(pairwise(said), 1):
+        rollouts.append(SelfRollout(talker).rollout(batch, passes).fed)
+    for passes, (one, other) in enumerate(pairwise(rollouts), 1):
         same = (one == other).all(2)
         assert same[number <= passes].all()
         assert not same[number > passes].all()  # untrained, each frame depends on those before

@@ -25,9 +25,9 @@ def test_a_person_is_the_reader_of_a_language() -> None:
 
 
 def test_silence_at_the_ends_goes() -> None:
-    own = speech(1)
-    assert len(trimmed(np.concatenate([0 * own, own, 0 * own]))) < 1.4 * len(own)
-    assert not len(trimmed(0 * own))
+    middle = speech(1)
+    assert len(trimmed(np.concatenate([0 * middle, middle, 0 * middle]))) < 1.4 * len(middle)
+    assert not len(trimmed(0 * middle))
 
 
 def test_people_are_in_a_batch_and_their_phones_are_not(tmp_path: Path) -> None:

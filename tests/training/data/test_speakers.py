@@ -64,35 +64,35 @@ def test_there_are_men_and_women() -> None:
 def test_a_description_never_names_the_wrong_end(index: int, seed: int) -> None:
     """Nor the wrong sex; how high a voice is may be among those of its sex or among all."""
     speaker = all_speakers()[index]
-    told = set(re.findall("[a-z]+", describe(speaker, Random(seed)).lower()))
-    own, general = levels(speaker, gender(speaker)), levels(speaker)
+    spoken_of = set(re.findall("[a-z]+", describe(speaker, Random(seed)).lower()))
+    levels_of, general = levels(speaker, gender(speaker)), levels(speaker)
     ends = {"pitch": ("low", "high"), "tone": ("dark", "bright"), "pace": ("fast", "slow")}
     for axis, (under, over) in ends.items():
-        if max(own[axis], general[axis]) <= 0:
-            assert over not in told
-        if min(own[axis], general[axis]) >= 0:
-            assert under not in told
+        if max(levels_of[axis], general[axis]) <= 0:
+            assert over not in spoken_of
+        if min(levels_of[axis], general[axis]) >= 0:
+            assert under not in spoken_of
     sexes = {
         "man": {"man", "male", "gentleman", "boy"},
         "woman": {"woman", "female", "lady", "girl"},
     }
     for who, words in sexes.items():
         if gender(speaker) != who:
-            assert not words & told
+            assert not words & spoken_of
 
 
 def test_what_the_bench_asks_for_is_never_learned() -> None:
     words = [word for low, high in AXES.values() for word in low + high]
-    asked = {frame.format(word).lower() for frame in DESIGNS for word in words}
+    requested = {frame.format(word).lower() for frame in DESIGNS for word in words}
     random, voices = Random(7), all_speakers()[:TRAINED]
-    told = {describe(random.choice(voices), random) for _ in range(20_000)}
-    assert not asked & {each.lower().rstrip(".") for each in told}
-    assert all(any(noun in each.lower() for each in told) for noun in NOUNS["woman"])
+    descriptions = {describe(random.choice(voices), random) for _ in range(20_000)}
+    assert not requested & {each.lower().rstrip(".") for each in descriptions}
+    assert all(any(noun in each.lower() for each in descriptions) for noun in NOUNS["woman"])
 
 
 def test_every_voice_is_heard_and_the_named_ones_more_often() -> None:
-    random, said = Random(0), [PhonemizedText("A lamp.", "ɐ lˈæmp.", [1] * 8)]
-    drawn = [draw_utterance(said, random)[0] for _ in range(150_000)]
+    random, texts = Random(0), [PhonemizedText("A lamp.", "ɐ lˈæmp.", [1] * 8)]
+    drawn = [draw_utterance(texts, random)[0] for _ in range(150_000)]
     counts = np.bincount([each.speaker for each in drawn], minlength=TRAINED)
     named = counts[: len(NAMED)]
     assert abs(named.sum() / len(drawn) - NAMED_SHARE) < 0.02

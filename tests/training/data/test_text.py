@@ -81,10 +81,10 @@ Made = Callable[[Random, Sequence[str]], str]
 @pytest.mark.parametrize("made", [text_templates.sentence, text_conversation.sentence])
 def test_names_of_the_dictionary_are_said_beside_common_ones(made: Made) -> None:
     random = Random(2)
-    said = [set(text.words_of(made(random, ["Quimby"]))) for _ in range(600)]
+    spoken = [set(text.words_of(made(random, ["Quimby"]))) for _ in range(600)]
     common = {name.lower() for name in text_templates.NAMES}
-    assert sum("quimby" in words for words in said) > 30
-    assert sum(bool(words & common) for words in said) > 30
+    assert sum("quimby" in words for words in spoken) > 30
+    assert sum(bool(words & common) for words in spoken) > 30
 
 
 @pytest.mark.parametrize("made", [text_templates.sentence, text_conversation.sentence])
@@ -113,13 +113,13 @@ UNLEARNED = (
 )
 
 
-@pytest.mark.parametrize("asked", UNLEARNED)
-def test_what_the_bench_says_is_drawn_anew(asked: str) -> None:
+@pytest.mark.parametrize("sentence", UNLEARNED)
+def test_what_the_bench_says_is_drawn_anew(sentence: str) -> None:
     """Nor is it one of two sentences that are drawn together."""
-    corpus = text.Corpus([asked, "The lamp is on."], ["A lamp."], ["lamp"], [], [])
+    corpus = text.Corpus([sentence, "The lamp is on."], ["A lamp."], ["lamp"], [], [])
     random = Random(3)
     drawn = [corpus.draw(random) for _ in range(300)]
-    assert [each for each in drawn if asked in each] == []
+    assert [each for each in drawn if sentence in each] == []
     assert any("The lamp is on." in each for each in drawn)
 
 

@@ -16,13 +16,13 @@ TEXT = "Tom opened the door, and the dog ran out into the rain."
 def test_kinds_say_what_they_write(seed: int) -> None:
     random = Random(seed)
     for kind in KINDS:
-        written, said = kind(TEXT, random)
+        written, spoken = kind(TEXT, random)
         assert written.strip()
         plain = written.lower().replace(" ", "").strip("–—-,.:;")
         assert plain[:1].isalpha()
-        assert said
-    written, said = capitals(TEXT, random)
-    assert said == TEXT
+        assert spoken
+    written, spoken = capitals(TEXT, random)
+    assert spoken == TEXT
     assert written.lower() == TEXT.lower()
     assert len(fragment(TEXT, random)[0]) <= len(TEXT) + 2
     assert dashes(TEXT, random)[1] == TEXT

@@ -43,7 +43,7 @@ def test_a_talker_learns_where_to_attend() -> None:
     steps = torch.optim.Adam(talker.parameters(), lr=2e-3)
     x, positions = torch.randn(4, 12, model_config.WIDTH), torch.arange(12)[None]
     spoken_row = torch.where(positions < 6, NONE, positions - 6).expand(4, -1)
-    told = []
+    reports = []
     for _ in range(25):
         guided = GuidedAttention(spoken_row)
         talker(x, positions, guided)
@@ -51,5 +51,5 @@ def test_a_talker_learns_where_to_attend() -> None:
         steps.zero_grad()
         loss.backward()
         steps.step()
-        told.append(loss.item())
-    assert told[-1] < 0.3 * told[0]
+        reports.append(loss.item())
+    assert reports[-1] < 0.3 * reports[0]

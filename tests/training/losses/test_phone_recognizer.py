@@ -25,8 +25,8 @@ def spoken(batch: int, steps: int) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("steps", [4, 37])
 def test_every_step_is_heard(steps: int) -> None:
-    told = PhoneRecognizer()(torch.randn(2, steps * PHONE_STEP))
-    assert told[-1].shape == (2, len(PHONES), steps)
+    logits = PhoneRecognizer()(torch.randn(2, steps * PHONE_STEP))
+    assert logits[-1].shape == (2, len(PHONES), steps)
 
 
 def test_loudness_is_not_heard() -> None:

@@ -117,9 +117,9 @@ def test_phones_are_where_they_are_heard(who: int) -> None:
     for _ in range(4):
         books.reencode(pool, 1)
     for wave, row in zip(heard, books.table.tolist(), strict=True):
-        said = books.phones[row[CODE] : row[CODE] + row[FRAMES]].flatten()
-        middles = wave[0][PHONE_STEP // 2 :: PHONE_STEP][: len(said)]
-        assert ((middles > 0.3) == (said > 0)).float().mean() > 0.95
+        spoken = books.phones[row[CODE] : row[CODE] + row[FRAMES]].flatten()
+        middles = wave[0][PHONE_STEP // 2 :: PHONE_STEP][: len(spoken)]
+        assert ((middles > 0.3) == (spoken > 0)).float().mean() > 0.95
 
 
 @pytest.mark.parametrize("who", [0, MADE])
@@ -134,13 +134,13 @@ def test_the_text_moves_on_with_the_sound(who: int) -> None:
     for _ in range(4):
         books.reencode(pool, 1)
     for wave, row in zip(heard, books.table.tolist(), strict=True):
-        said = books.places[row[CODE] : row[CODE] + row[FRAMES]]
-        middles = wave[0].view(-1, FRAME)[: len(said), FRAME * 5 // 8]
+        spoken = books.places[row[CODE] : row[CODE] + row[FRAMES]]
+        middles = wave[0].view(-1, FRAME)[: len(spoken), FRAME * 5 // 8]
         inside = middles > 0.1
-        assert (said[inside] == (middles[inside] * 32767 / 4000 - 1).round()).float().mean() > 0.7
-        assert said.diff().min() >= 0
-        assert said[0] <= 1
-        assert said[-1] == 5
+        assert (spoken[inside] == (middles[inside] * 32767 / 4000 - 1).round()).float().mean() > 0.7
+        assert spoken.diff().min() >= 0
+        assert spoken[0] <= 1
+        assert spoken[-1] == 5
 
 
 @settings(deadline=None)
@@ -150,8 +150,8 @@ def test_places_are_found_as_one_would_by_hand(seed: int) -> None:
     texts = [Encoded("a" * int(length)) for length in torch.randint(1, 9, (3,))]
     letters = torch.randint(0, 12, (3, 5), dtype=torch.int16)
     found = encoding_batches.spoken_tokens(texts, letters)
-    for text, row, own in zip(texts, letters, found, strict=True):
-        assert own.tolist() == [min(int(letter), len(text.ids) - 1) for letter in row]
+    for text, row, each in zip(texts, letters, found, strict=True):
+        assert each.tolist() == [min(int(letter), len(text.ids) - 1) for letter in row]
 
 
 def test_dropout_is_for_training_alone() -> None:

@@ -89,8 +89,8 @@ def test_ends_and_loudness_are_those_of_the_plain_form() -> None:
     levels = finishing.loudness(*finishing.crop_rows(rows, spans))
     for row, (start, stop) in enumerate(spans.tolist()):
         assert (start, stop) == speech_span(rows[row].numpy())
-        own = loudness(rows[row, start:stop].numpy())
-        assert float(levels[row]) == pytest.approx(own, abs=0.05)
+        plain = loudness(rows[row, start:stop].numpy())
+        assert float(levels[row]) == pytest.approx(plain, abs=0.05)
 
 
 def test_rows_get_one_loudness_where_peaks_allow() -> None:

@@ -101,7 +101,7 @@ def test_weights_of_eight_bits_are_numbers_again() -> None:
 
 
 def test_nodes_name_modules_of_the_network(network: Kokoro) -> None:
-    own = {name.rpartition(".")[0] + "." for name in network.state_dict()}
+    modules = {name.rpartition(".")[0] + "." for name in network.state_dict()}
     for name in (
         "/encoder/text_encoder/cnn.0/cnn.0.0/Conv_quant",
         "/encoder/F0.1/conv1x1/Conv_quant",
@@ -111,7 +111,7 @@ def test_nodes_name_modules_of_the_network(network: Kokoro) -> None:
         "/decoder/decoder/generator/resblocks.4/convs1.2/Conv_quant",
         "/decoder/decoder/asr_res/asr_res.0/Conv_quant",
     ):
-        assert of_node(name) in own, name
+        assert of_node(name) in modules, name
 
 
 def sigmoid(x: NDArray[Any]) -> NDArray[Any]:
@@ -149,13 +149,13 @@ def test_a_recurrent_layer_has_its_gates_in_the_order_of_torch() -> None:
         {n.removeprefix("predictor.shared."): torch.from_numpy(v) for n, v in found.items()}
     )
     x = random.normal(size=inputs).astype(np.float32)
-    own = lstm(torch.from_numpy(x)[None, None])[0][0, 0].detach().numpy()
+    ours = lstm(torch.from_numpy(x)[None, None])[0][0, 0].detach().numpy()
     for direction in range(2):
         product = x @ (arrays["w_quantized"][direction] * arrays["w_scale"][direction])
         bias = arrays["b"][direction].reshape(2, -1).sum(0)
         i, o, _, c = np.split(product + bias, 4)  # ONNX's order; nothing to forget at first
         expected = sigmoid(o) * np.tanh(sigmoid(i) * np.tanh(c))
-        got = own[direction * width : (direction + 1) * width]
+        got = ours[direction * width : (direction + 1) * width]
         np.testing.assert_allclose(got, expected, rtol=1e-4)
 
 
@@ -196,8 +196,8 @@ def teacher(network: Kokoro, tmp_path_factory: pytest.TempPathFactory) -> Teache
 
 
 def test_jobs_become_a_shard(teacher: Teacher) -> None:
-    said = [align_words("A lamp.", "A lamp.", ["ɐ", "lˈæmp."]), align_words("A.", "A.", ["ɐ."])]
-    jobs = draw_jobs([each for each in said if each], seed=1, shard=0, count=3)
+    texts = [align_words("A lamp.", "A lamp.", ["ɐ", "lˈæmp."]), align_words("A.", "A.", ["ɐ."])]
+    jobs = draw_jobs([each for each in texts if each], seed=1, shard=0, count=3)
     spoken: dict[int, LabelledSpeech] = dict(teacher.speak([job for _, job in jobs]))
     assert sorted(spoken) == [0, 1, 2]
     for number, message in spoken.items():
@@ -209,4 +209,4 @@ def test_jobs_become_a_shard(teacher: Teacher) -> None:
     shard = shard_arrays([(what, spoken[number]) for number, (what, _) in enumerate(jobs)])
     assert shard["offsets"][-1] == len(shard["samples"])
     assert [job for _, job in jobs] == [job for _, job in draw_jobs(
-        [each for each in said if each], seed=1, shard=0, count=3)]  # fmt: skip
+        [each for each in texts if each], seed=1, shard=0, count=3)]  # fmt: skip

@@ -18,26 +18,26 @@ WORD = st.text("bdɪkmæˈ", min_size=1, max_size=6)
 @given(st.lists(st.tuples(st.text("abc", min_size=1, max_size=5), WORD), min_size=1, max_size=6))
 def test_places_grow_to_the_end_of_the_text(pairs: list[tuple[str, str]]) -> None:
     text = " ".join(written for written, _ in pairs)
-    said = align_words(text, text, [spoken for _, spoken in pairs])
-    assert said is not None
-    assert len(said.places) == len(said.phonemes)
-    assert said.places == sorted(said.places)
-    assert said.places[-1] == len(text)
+    texts = align_words(text, text, [spoken for _, spoken in pairs])
+    assert texts is not None
+    assert len(texts.places) == len(texts.phonemes)
+    assert texts.places == sorted(texts.places)
+    assert texts.places[-1] == len(text)
     at = -1
     for _, spoken in pairs:
         at += len(spoken) + 1
-        last = at - 1 if at == len(said.phonemes) else at
-        assert said.phonemes[: last + 1].rstrip().endswith(spoken)
+        last = at - 1 if at == len(texts.phonemes) else at
+        assert texts.phonemes[: last + 1].rstrip().endswith(spoken)
 
 
 def test_numbers_are_said_in_the_place_of_their_digits() -> None:
-    said = align_words(
+    texts = align_words(
         "It is 2:50 now.", "It is two fifty now.", ["ɪt", "ɪz", "tu", "fɪfti", "naw."]
     )
-    assert said is not None
-    spoken_at = said.phonemes.index("fɪfti") + len("fɪfti") - 1
-    assert said.places[spoken_at] == len("It is 2:50")
-    assert said.places[-1] == len("It is 2:50 now.")
+    assert texts is not None
+    spoken_at = texts.phonemes.index("fɪfti") + len("fɪfti") - 1
+    assert texts.places[spoken_at] == len("It is 2:50")
+    assert texts.places[-1] == len("It is 2:50 now.")
 
 
 def test_what_has_no_phone_or_is_too_long_is_left_out() -> None:
@@ -51,14 +51,14 @@ def test_marks_of_stress_and_spaces_sound_like_their_neighbours() -> None:
 
 
 def test_said_comes_back_from_its_file(tmp_path: Path) -> None:
-    said = [PhonemizedText("A lamp.", "ɐ lˈæmp.", [1, 1, 2, 3, 4, 5, 6, 7])]
-    phonemes.save(said, tmp_path / "said.json.gz")
-    assert phonemes.load(tmp_path / "said.json.gz") == said
+    texts = [PhonemizedText("A lamp.", "ɐ lˈæmp.", [1, 1, 2, 3, 4, 5, 6, 7])]
+    phonemes.save(texts, tmp_path / "said.json.gz")
+    assert phonemes.load(tmp_path / "said.json.gz") == texts
 
 
 def test_hibari_reads_numbers_and_words() -> None:
     pytest.importorskip("hibari", reason="hibari-tts is not installed: training alone needs it")
-    said = Reader().read("It is 2:50 now.")
-    assert said is not None
-    assert said.phonemes.startswith("ɪt ɪz")
-    assert said.places[-1] == len(said.text)
+    texts = Reader().read("It is 2:50 now.")
+    assert texts is not None
+    assert texts.phonemes.startswith("ɪt ɪz")
+    assert texts.places[-1] == len(texts.text)

@@ -40,8 +40,8 @@ def loaded(dtype: torch.dtype = torch.float32, model: Path = BASE) -> Talker:
 def drawn(talker: Talker, size: float = 0.02, vector: Vector = VECTOR) -> Adapter:
     adapter, random = Adapter(talker, vector, rank=4), torch.Generator().manual_seed(1)
     with torch.no_grad():
-        for own in adapter.changes.values():
-            own.b.copy_(size * torch.randn(own.b.shape, generator=random))
+        for each in adapter.changes.values():
+            each.b.copy_(size * torch.randn(each.b.shape, generator=random))
     return adapter
 
 
@@ -109,11 +109,11 @@ def test_an_export_is_a_checkpoint_that_speaks_the_voice(tmp_path: Path) -> None
     adapter = drawn(talker)
     export_merged(BASE, adapter, "Ann", out)
     check_weights(out)
-    own = LocalCheckpoint(out)
-    assert own.capabilities.speakers == ("ann",)
-    assert own.capabilities.clone
-    assert own.capabilities.preset
-    assert own.capabilities.digest != LocalCheckpoint(BASE).capabilities.digest
+    exported = LocalCheckpoint(out)
+    assert exported.capabilities.speakers == ("ann",)
+    assert exported.capabilities.clone
+    assert exported.capabilities.preset
+    assert exported.capabilities.digest != LocalCheckpoint(BASE).capabilities.digest
     before, after = stored_tensors(BASE), stored_tensors(out)
     assert before.keys() == after.keys()  # the speaker encoder too
     stays = [name for name in before if name.startswith("speaker_encoder.")]
@@ -121,15 +121,15 @@ def test_an_export_is_a_checkpoint_that_speaks_the_voice(tmp_path: Path) -> None
     assert all(torch.equal(before[name], after[name]) for name in stays)
     assert all(before[name].dtype == after[name].dtype for name in before)
     rounded = torch.from_numpy(VECTOR).to(before["talker.model.codec_embedding.weight"].dtype)
-    np.testing.assert_array_equal(own.speaker_vector("ann"), rounded.float().numpy())
-    ids = own.text_ids("Hello there.")
+    np.testing.assert_array_equal(exported.speaker_vector("ann"), rounded.float().numpy())
+    ids = exported.text_ids("Hello there.")
     with running(out) as worker:
-        said = [
-            speak(worker, own.prompt(ids, voice, "english", "whole", False), draw=GREEDY,
+        spoken = [
+            speak(worker, exported.prompt(ids, voice, "english", "whole", False), draw=GREEDY,
                   max_frames=8)
             for voice in (Preset("ann"), Clone(rounded.float().numpy()))
         ]  # fmt: skip
-    np.testing.assert_array_equal(said[0].codes, said[1].codes)
+    np.testing.assert_array_equal(spoken[0].codes, spoken[1].codes)
     with pytest.raises(CheckpointError, match="there already"):
         export_merged(BASE, adapter, "Ann", out)
 

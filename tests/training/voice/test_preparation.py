@@ -236,10 +236,10 @@ def test_the_best_epoch_ends_keeps_its_words_and_is_nearer_than_the_clone() -> N
 
 def test_a_darker_voice_is_farther_in_its_spectrum() -> None:
     wave = voiced(3)
-    own = judge.spectrum_of([wave])
-    assert judge.spectral_distance([0.3 * wave], own) == pytest.approx(0, abs=1e-6)
+    plain = judge.spectrum_of([wave])
+    assert judge.spectral_distance([0.3 * wave], plain) == pytest.approx(0, abs=1e-6)
     darker = np.convolve(wave, np.ones(8) / 8, "same").astype(np.float32)
-    assert judge.spectral_distance([darker], own) > 2
+    assert judge.spectral_distance([darker], plain) > 2
 
 
 def test_bands_that_a_recording_lacks_are_not_judged() -> None:

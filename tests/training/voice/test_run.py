@@ -58,9 +58,9 @@ class Trainer:
 class Run(Training):
     """Judges who need no sound. `told` is called with each epoch that is judged."""
 
-    def __init__(self, folder: JobFolder, told: Callable[[int], object]) -> None:
+    def __init__(self, folder: JobFolder, report: Callable[[int], object]) -> None:
         super().__init__(folder, folder.read(), None)
-        self._told = told
+        self._report = report
 
     def run(self) -> None:
         trainer = Trainer()
@@ -71,7 +71,7 @@ class Run(Training):
         self._finish(trainer)  # type: ignore[arg-type]
 
     def _judge_learned(self, number: int, *_: object) -> Epoch:
-        self._told(number)
+        self._report(number)
         return judged(number)
 
     def _keep(self, _: object) -> None:
@@ -195,8 +195,8 @@ def test_a_sentence_that_is_said_twice_is_no_fault(monkeypatch: pytest.MonkeyPat
     compared: list[bool] = []
 
     def cost(_: object, __: object, line: object, *___: object) -> float:
-        own = int(line.codes[0, 0])  # type: ignore[attr-defined]
-        right = line.text_ids == checkpoint.text_ids(texts[own])  # type: ignore[attr-defined]
+        first = int(line.codes[0, 0])  # type: ignore[attr-defined]
+        right = line.text_ids == checkpoint.text_ids(texts[first])  # type: ignore[attr-defined]
         compared.append(right)
         return 0.0 if right else 1.0
 

@@ -196,9 +196,9 @@ def test_of_two_programs_that_start_at_once_one_learns(tmp_path: Path) -> None:
         JobFolder(tmp_path / FOLDER / training).write(JOB)
     page, terminal = VoiceTraining(tmp_path), VoiceTraining(tmp_path)
     page.start(ID)
-    for asked, why in ((other, "Another voice"), (ID, "already")):
+    for wanted, why in ((other, "Another voice"), (ID, "already")):
         with pytest.raises(InvalidSetting, match=why):
-            terminal.start(asked)
+            terminal.start(wanted)
     assert terminal.status(ID).phase == "preparing"
     assert not terminal.wait(ID, 0.1)
     page.delete(ID)
@@ -275,12 +275,12 @@ def test_a_trained_voice_is_the_same_alone_and_beside_others(talker: Talker) -> 
     rows = 0.3 * np.random.default_rng(3).standard_normal((8, len(CASE.voice.vector)))
     mine = replace(CASE.voice, rows=rows.astype(np.float32), digest=CHECKPOINT.capabilities.digest)
 
-    def asked(voice: Clone | Preset) -> SpeechRequest:
+    def request(voice: Clone | Preset) -> SpeechRequest:
         return SpeechRequest("One two.", voice, seed=7, max_frames=12, ignore_end=True)
 
     with open_engine([MINI], device="cpu", cache=CACHE, max_num_seqs=4) as engine:
-        alone = np.concatenate([chunk.codes for chunk in engine.submit(asked(mine))])
-        streams = [engine.submit(asked(each)) for each in (Preset("clara"), mine, CASE.voice)]
+        alone = np.concatenate([chunk.codes for chunk in engine.submit(request(mine))])
+        streams = [engine.submit(request(each)) for each in (Preset("clara"), mine, CASE.voice)]
         together = [np.concatenate([chunk.codes for chunk in stream]) for stream in streams]
     np.testing.assert_array_equal(together[1], alone)
     assert (together[2] != alone).any()

@@ -52,8 +52,8 @@ def test_replays_cost_no_more_than_simple_plans(counts: list[int]) -> None:
     found = plan_replays(counts)
     check_cover(counts, found)
     assert all(counts[part.start] <= frame_bucket(counts[part.start]) for part in found)
-    own = [part for start, stop in groups(counts) for part in cut_rows(counts, start, stop)]
-    assert replay_cost(counts, found) <= replay_cost(counts, own)
+    pieces = [part for start, stop in groups(counts) for part in cut_rows(counts, start, stop)]
+    assert replay_cost(counts, found) <= replay_cost(counts, pieces)
     assert replay_cost(counts, found) <= replay_cost(counts, cut_rows(counts, 0, len(counts)))
 
 

@@ -53,8 +53,8 @@ class RaggedStep:
         made = torch.full((len(rows), codes.shape[1] * self._hop), 77, dtype=torch.int16)
         for at, count in enumerate(counts.tolist()):
             if count:
-                own = self._step(codes[at : at + 1, :count], state, rows[at : at + 1])
-                made[at, : count * self._hop] = own
+                sound = self._step(codes[at : at + 1, :count], state, rows[at : at + 1])
+                made[at, : count * self._hop] = sound
         return made
 
 
@@ -177,8 +177,8 @@ def test_talkers_are_decoded_as_one(step: PlainStep) -> None:
     one, two = (CodecRunner(step._codec, SLOTS, LRUCache(1), torch.float64) for _ in range(2))
     together = one.decode(work).batches
     for slots, codes, counts in work:
-        for slot, own, frames in zip(slots, codes, counts, strict=True):
-            [(_, lengths, alone)] = two.decode([([slot], own[None], [frames])]).batches
+        for slot, each, frames in zip(slots, codes, counts, strict=True):
+            [(_, lengths, alone)] = two.decode([([slot], each[None], [frames])]).batches
             assert lengths == [frames * config.hop]
             made = heard(together)[slot]
             assert made.shape == alone[0].shape
@@ -188,7 +188,7 @@ def test_talkers_are_decoded_as_one(step: PlainStep) -> None:
 @torch.inference_mode()
 def test_rows_are_reset(step: PlainStep) -> None:
     for rows in ([4], [5, 0, 3], list(range(100, 200))):
-        for form in (EagerCodec, lambda *own: GraphCodec(*own, 200, fake_capture)):
+        for form in (EagerCodec, lambda *each: GraphCodec(*each, 200, fake_capture)):
             state = CodecState.allocate(step._codec.config, 201, CPU, torch.float64)
             for tensor in state.tensors:
                 tensor.fill_(1)

@@ -119,8 +119,8 @@ def test_streamed_audio_is_the_plain_decoders_and_bit_for_bit_the_wholes(
     made = streamed(decoder, codes, sizes, rows, states[0])
     decoder.threads = THREADS
     for row in range(2):  # alone, at once
-        own = codes[row : row + 1]
-        assert torch.equal(decoder.step(own, states[1], rows[row : row + 1])[0], made[row])
+        alone = codes[row : row + 1]
+        assert torch.equal(decoder.step(alone, states[1], rows[row : row + 1])[0], made[row])
     for one, two in zip(*(state.tensors for state in states), strict=True):
         assert torch.equal(one, two)
     whole = codec(codes)

@@ -76,12 +76,12 @@ def test_rows_advance_by_their_own_frames(codec: CodecDecoder) -> None:
     whole, places = codec(codes), [0] * ROWS
     rows = torch.tensor([2, 0, 1, ROWS, ROWS], device=HERE)
     for counts in ((12, 1, 5), (1, 4, 2)):
-        said = torch.full((len(rows), SHAPE.codebooks, max(counts)), 3000, device=HERE)
+        spoken = torch.full((len(rows), SHAPE.codebooks, max(counts)), 3000, device=HERE)
         for at, (row, count) in enumerate(zip(rows.tolist(), counts, strict=False)):
-            said[at, :, :count] = codes[row, :, places[row] : places[row] + count]
-            fused.step(said[at : at + 1, :, :count], states[1], rows[at : at + 1])
+            spoken[at, :, :count] = codes[row, :, places[row] : places[row] + count]
+            fused.step(spoken[at : at + 1, :, :count], states[1], rows[at : at + 1])
         going = torch.tensor([*counts, 0, 0], device=HERE)
-        made = fused.step(said, states[0], rows, going)
+        made = fused.step(spoken, states[0], rows, going)
         assert made.isfinite().all()
         for at, (row, count) in enumerate(zip(rows.tolist(), counts, strict=False)):
             wanted = whole[row, places[row] * hop :][: count * hop]
@@ -135,11 +135,11 @@ def test_replayed_streams_in_float16_are_close(codec: CodecDecoder) -> None:
     places = [0] * slots
     for counts in ((1,) * 5, (3, 12, 1, 7, 2), (12, 1, 14, 1), (5, 5), (1, 9, 6, 9, 1)):
         due = range(len(counts))
-        said = torch.stack([codes[slot, :, places[slot] :][:, :14].T for slot in due])
-        made = codec_runner.decode([([*due], said, counts)])
+        spoken = torch.stack([codes[slot, :, places[slot] :][:, :14].T for slot in due])
+        made = codec_runner.decode([([*due], spoken, counts)])
         made.done.synchronize()
-        for own, lengths, batch in made.batches:
-            for slot, length, samples in zip(own, lengths, batch.clone(), strict=True):
+        for each, lengths, batch in made.batches:
+            for slot, length, samples in zip(each, lengths, batch.clone(), strict=True):
                 heard[slot].append(samples[:length])
                 places[slot] += length // hop
     for slot, wave in enumerate(codec(codes).cpu()):

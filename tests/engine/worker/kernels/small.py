@@ -76,8 +76,8 @@ def compiled(
     if shutil.which("g++") is None:
         pytest.skip("there is no C++ compiler here")
     source, library = folder / f"{name}.cpp", folder / f"{name}.so"
-    own = [part for part in parts if part != "primitives"]
-    source.write_text(TWIN.read_text() + nvrtc.read_sources(*own) + entry)
+    chosen = [part for part in parts if part != "primitives"]
+    source.write_text(TWIN.read_text() + nvrtc.read_sources(*chosen) + entry)
     # some systems' g++ checks jumps by itself, and takes one between fibers for a fault
     flags = ["-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w", "-shared", "-fPIC"]
     flags += nvrtc.define_constants(constants)

@@ -74,10 +74,10 @@ def frames(step: FrameStep, seed: int = 0) -> Frames:
 
 
 def row_of(given: Frames, row: int) -> Frames:
-    own = slice(row, row + 1)
+    this = slice(row, row + 1)
     hidden, first, sampling, uniforms = given
-    alone = SamplingTensors(*(column[own].contiguous() for column in sampling.tensors))
-    return hidden[own], first[own], alone, uniforms[own]
+    alone = SamplingTensors(*(column[this].contiguous() for column in sampling.tensors))
+    return hidden[this], first[this], alone, uniforms[this]
 
 
 @torch.inference_mode()
@@ -108,8 +108,8 @@ def test_a_row_does_not_depend_on_the_others_nor_on_the_threads(
             found = kernels.predict(*alone, CANDIDATES)
             assert torch.equal(found[0][0], codes[row])
             assert torch.equal(found[1][0], total[row])
-            own = slice(row, row + 1)
-            assert torch.equal(kernels.talk(alone[0], rows[own], at[own])[0], hidden[row])
+            this = slice(row, row + 1)
+            assert torch.equal(kernels.talk(alone[0], rows[this], at[this])[0], hidden[row])
 
 
 @torch.inference_mode()
@@ -121,8 +121,8 @@ def test_hidden_states_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKer
     bits = getattr(step.talker.model.layers[0].mlp.down_proj, "bits", 32)
     plain = step.run(x, rows, rows, at, 9)
     for place in range(9):  # one by one, over keys and values of their own
-        own = kernels.talk(x[:, place].contiguous(), rows, at[:, place].contiguous())
-        error = (own - plain[:, place]).norm() / plain[:, place].norm()
+        ours = kernels.talk(x[:, place].contiguous(), rows, at[:, place].contiguous())
+        error = (ours - plain[:, place]).norm() / plain[:, place].norm()
         assert error < ERRORS[bits]
 
 
@@ -130,10 +130,10 @@ def test_hidden_states_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKer
 def test_logits_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKernels]) -> None:
     step, kernels = pair
     hidden = frames(step)[0]
-    own, plain = kernels.talk.logits(hidden), step.talker.logits(hidden)
-    assert (own - plain).norm() < 0.01 * plain.norm()
+    ours, plain = kernels.talk.logits(hidden), step.talker.logits(hidden)
+    assert (ours - plain).norm() < 0.01 * plain.norm()
     for row in range(ROWS):
-        assert torch.equal(kernels.talk.logits(hidden[row : row + 1])[0], own[row])
+        assert torch.equal(kernels.talk.logits(hidden[row : row + 1])[0], ours[row])
 
 
 @torch.inference_mode()
@@ -167,10 +167,10 @@ def test_bfloat16_changes_no_bit_of_what_the_same_weights_give_in_float32(
 def matrices(kernels: CpuKernels) -> list[Any]:
     """All that the kernels multiply by."""
     books = kernels.predict._books
-    own = [books.heads, books.projection, kernels.talk._head[0]]
+    packed = [books.heads, books.projection, kernels.talk._head[0]]
     for weights in (kernels.predict._weights, kernels.talk._fixed[0]):
-        own += [weights.qkv, weights.out, weights.gate_up, weights.down]
-    return own
+        packed += [weights.qkv, weights.out, weights.gate_up, weights.down]
+    return packed
 
 
 def inner(kernels: CpuKernels) -> Tensor:
@@ -366,11 +366,11 @@ def test_products_with_4_bits_are_those_of_levels_and_rounded_inputs(rows: int) 
     x = torch.randn(rows, inputs) * torch.tensor([1e-3, 1.0, 300.0]).repeat_interleave(32)
     x[0, :32] = 0
     given = Rounded.allocate(1, rows, inputs)
-    own = [each[0] for each in given]
-    nibbles.round_inputs(x.numpy(), rows, inputs, *own)
+    firsts = [each[0] for each in given]
+    nibbles.round_inputs(x.numpy(), rows, inputs, *firsts)
     found = np.zeros((rows, outputs), np.float32)
-    nibbles.multiply_panels(nibbles.pack(levels, steps), rows, 16, outputs, *own, found, 16)
-    rounded = torch.from_numpy(own[0]) * torch.from_numpy(own[1]).repeat_interleave(32, 1)
+    nibbles.multiply_panels(nibbles.pack(levels, steps), rows, 16, outputs, *firsts, found, 16)
+    rounded = torch.from_numpy(firsts[0]) * torch.from_numpy(firsts[1]).repeat_interleave(32, 1)
     most = x.unflatten(1, (groups, -1)).abs().amax(2).repeat_interleave(32, 1)
     assert ((rounded - x).abs() <= most / 127 * 0.501).all()
     scales, zeros = steps.double().repeat_interleave(32, 0).unbind(2)  # [inputs, outputs]
@@ -441,9 +441,9 @@ def test_prompts_are_those_of_the_plain_form(prompted: tuple[FrameStep, CpuPromp
     x, row, at = inputs_of(step, count), torch.tensor([1]), torch.arange(count)[None]
     plain = step.run(x[None], row, row, at, count)[0]
     wanted = kept(step, 1, count)
-    own = prompts(x, [(2, 0, count)])
+    alone = prompts(x, [(2, 0, count)])
     bits = step.talker.model.layers[0].mlp.down_proj.bits
-    assert (own - plain).norm() < ERRORS[bits] * plain.norm()
+    assert (alone - plain).norm() < ERRORS[bits] * plain.norm()
     assert (kept(step, 2, count) - wanted).norm() < ERRORS[bits] * wanted.norm()
 
 

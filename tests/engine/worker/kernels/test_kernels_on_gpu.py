@@ -71,25 +71,25 @@ def test_samples_equal_the_plain_forms(
 ) -> None:
     if rows > getattr(form, "max_rows", rows):
         pytest.skip("another form takes so many")
-    hidden, first, own, uniforms = inputs(rows)
-    codes, total = form(hidden, first, own, uniforms, count)
+    hidden, first, sampling, uniforms = inputs(rows)
+    codes, total = form(hidden, first, sampling, uniforms, count)
     plain: list[Tensor] = []
 
-    def told(book: int, logits: Tensor) -> Tensor:
-        plain.append(pick(logits, own, uniforms[:, book - 1 : book], count))
+    def taken(book: int, logits: Tensor) -> Tensor:
+        plain.append(pick(logits, sampling, uniforms[:, book - 1 : book], count))
         return codes[:, book - 1]
 
-    _, sums = network.sample(hidden, first, told)
+    _, sums = network.sample(hidden, first, taken)
     assert torch.equal(total, sums)
     assert (torch.stack(plain, 1) == codes).float().mean() > 0.9
 
 
 @torch.inference_mode()
 def test_repeated_calls_are_equal(form: SampleFrame) -> None:
-    hidden, first, own, uniforms = inputs(16)
-    wanted, _ = form(hidden, first, own, uniforms, CANDIDATES)
+    hidden, first, sampling, uniforms = inputs(16)
+    wanted, _ = form(hidden, first, sampling, uniforms, CANDIDATES)
     for _ in range(20):
-        codes, _ = form(hidden, first, own, uniforms, CANDIDATES)
+        codes, _ = form(hidden, first, sampling, uniforms, CANDIDATES)
         assert torch.equal(codes, wanted)
 
 
@@ -143,12 +143,14 @@ def test_what_is_posted_equals_what_lies_behind_barriers(
         pytest.skip("this GPU has no kernel of one launch")
     form = PredictorKernels(network).persistent
     assert isinstance(form, predictor_persistent.PersistentPredictor)
-    asked = [inputs(rows) for rows in (1, 2, 16, 3, 1, 8, 13, 4)]
+    drawn = [inputs(rows) for rows in (1, 2, 16, 3, 1, 8, 13, 4)]
 
     def heard() -> list[Tensor]:
         found = []
-        for hidden, first, own, uniforms in asked * 10:  # either half after launches of other sizes
-            codes, total = form(hidden, first, own, uniforms, CANDIDATES)
+        for hidden, first, each, uniforms in (
+            drawn * 10
+        ):  # either half after launches of other sizes
+            codes, total = form(hidden, first, each, uniforms, CANDIDATES)
             logits = predictor_persistent.last_logits(form.scratch, len(hidden)).clone()
             found += [codes, total, logits]
         return found

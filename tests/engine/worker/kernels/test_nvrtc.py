@@ -33,14 +33,14 @@ class Compiler:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """What was asked of the compiler."""
-    asked: list[tuple[object, ...]] = []
+    calls: list[tuple[object, ...]] = []
 
     def compile_for(*arguments: Any) -> Binary:
-        asked.append(arguments)
-        return Binary(f"code {len(asked)}".encode(), "")
+        calls.append(arguments)
+        return Binary(f"code {len(calls)}".encode(), "")
 
     monkeypatch.setattr(nvrtc, "compile_for", compile_for)
-    return asked
+    return calls
 
 
 def once(

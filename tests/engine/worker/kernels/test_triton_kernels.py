@@ -77,9 +77,9 @@ def test_fused_products_equal_plain_torch(
     gated = product(as_normed(plain, norm), wide, tile, EPS, gated=True)
     torch.testing.assert_close(gated, F.silu(first) * second, rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(gate(torch.cat((first, second), 1)), F.silu(first) * second, **CLOSE)
-    both, own = add_norm(plain, before, norm, EPS)
+    both, ours = add_norm(plain, before, norm, EPS)
     torch.testing.assert_close(both, plain + before, **CLOSE)
-    torch.testing.assert_close(own, F.rms_norm(plain + before, (columns,), norm, EPS), **CLOSE)
+    torch.testing.assert_close(ours, F.rms_norm(plain + before, (columns,), norm, EPS), **CLOSE)
 
 
 @torch.inference_mode()
@@ -128,16 +128,16 @@ def fake_slots(config: TransformerConfig) -> FakeSlots:
 
 @torch.inference_mode()
 def test_the_comparison_with_the_plain_form_finds_wrong_kernels(stack: Transformer) -> None:
-    own, cos, sin = fake_slots(stack.config), *rotary(stack.config)
-    talk = talker_forward.TalkerForward(stack, own, cos, sin)  # type: ignore[arg-type]
+    slots, cos, sin = fake_slots(stack.config), *rotary(stack.config)
+    talk = talker_forward.TalkerForward(stack, slots, cos, sin)  # type: ignore[arg-type]
 
     def plain(x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
-        attend = SlotAttend(own.cache, index, index, positions, POSITIONS)
+        attend = SlotAttend(slots.cache, index, index, positions, POSITIONS)
         return stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
 
-    assert talker_forward.talker_difference(talk, plain, own) < 1e-4  # type: ignore[arg-type]
-    wrong = talker_forward.TalkerForward(stack, own, cos, -sin)  # type: ignore[arg-type]
-    assert talker_forward.talker_difference(wrong, plain, own) > talker_forward.TOLERANCES[4]  # type: ignore[arg-type]
+    assert talker_forward.talker_difference(talk, plain, slots) < 1e-4  # type: ignore[arg-type]
+    wrong = talker_forward.TalkerForward(stack, slots, cos, -sin)  # type: ignore[arg-type]
+    assert talker_forward.talker_difference(wrong, plain, slots) > talker_forward.TOLERANCES[4]  # type: ignore[arg-type]
 
 
 @few
@@ -168,5 +168,5 @@ def test_layers_and_their_cache_equal_plain_torch(
             again = talk(x[:, 0], index, positions[:, 0])[:, None]
             assert torch.equal(made, again)
     torch.testing.assert_close(made, wanted, rtol=1e-3, atol=1e-4)
-    for own, other in zip(fused.cache.tensors, plain.cache.tensors, strict=True):
-        torch.testing.assert_close(own, other, rtol=1e-3, atol=1e-4)
+    for each, other in zip(fused.cache.tensors, plain.cache.tensors, strict=True):
+        torch.testing.assert_close(each, other, rtol=1e-3, atol=1e-4)

@@ -170,13 +170,13 @@ def test_a_failed_recording_fails_for_its_caller_alone() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority")
 def test_encoding_has_a_lower_priority_than_the_steps() -> None:
-    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    if own == 19:
+    priority = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    if priority == 19:
         pytest.skip("the priority is the lowest")
     encoder, references = fake_encoders()
     codes(references, np.ones(4, np.float32))
-    assert encoder.niceness[0] > own
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+    assert encoder.niceness[0] > priority
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == priority
 
 
 def test_a_deleted_encoder_ends_its_thread() -> None:

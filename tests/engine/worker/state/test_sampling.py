@@ -36,9 +36,9 @@ def table(*draws: ResolvedSampling) -> Tensor:
     return torch.tensor([sampling_row(draw) for draw in draws])
 
 
-def draw_of(asked: dict[str, float]) -> ResolvedSampling:
+def draw_of(given: dict[str, float]) -> ResolvedSampling:
     names = ("temperature", "top_k", "top_p", "repetition_penalty")
-    return replace(PLAIN, **{name: asked[name] for name in names})
+    return replace(PLAIN, **{name: given[name] for name in names})
 
 
 def distribution(logits: Tensor, sampling: SamplingTensors, count: int | None) -> Tensor:
@@ -61,8 +61,8 @@ def test_distributions_are_the_references(case: Case, narrow: bool) -> None:
     allowed = code_mask(logits.shape[1], RESERVED_CODES, end)
     if case.asked["history"] < MIN_FRAMES:
         allowed[end] = -torch.inf
-    own, _, penalty = sampling_tensors(table(draw))
-    shares = distribution(apply_penalties(logits, seen, penalty, allowed), own, count)
+    sampling, _, penalty = sampling_tensors(table(draw))
+    shares = distribution(apply_penalties(logits, seen, penalty, allowed), sampling, count)
     torch.testing.assert_close(shares, case.tensor("probs"), atol=1e-5, rtol=0)
 
 
@@ -78,10 +78,10 @@ def test_a_pick_is_the_distributions_inverse(
 ) -> None:
     """The mass of what ranks before the pick is at most u, and with the pick it passes u."""
     logits = 4 * torch.randn(1, 300, generator=torch.Generator().manual_seed(seed))
-    own, _, _ = sampling_tensors(table(replace(PLAIN, top_k=top_k, top_p=top_p)))
+    sampling, _, _ = sampling_tensors(table(replace(PLAIN, top_k=top_k, top_p=top_p)))
     count = candidates([(False, top_k)])
-    picked = pick(logits, own, torch.tensor([[uniform]]), count)
-    shares = distribution(logits, own, count)[0].double()
+    picked = pick(logits, sampling, torch.tensor([[uniform]]), count)
+    shares = distribution(logits, sampling, count)[0].double()
     order = logits[0].argsort(descending=True)
     sums = shares[order].cumsum(0)
     place = (order == picked).nonzero().item()
@@ -102,10 +102,10 @@ def test_the_least_temperature_and_share_are_numbers_for_a_kernel(least: float) 
 @given(uniform=st.floats(0, 1, exclude_max=True, width=32))
 def test_greedy_rows_take_the_best_beside_others(uniform: float) -> None:
     logits = torch.randn(3, 200, generator=torch.Generator().manual_seed(1))
-    own, other, _ = sampling_tensors(
+    sampling, other, _ = sampling_tensors(
         table(replace(PLAIN, greedy=True), PLAIN, replace(PLAIN, top_k=1))
     )
-    picked = pick(logits, own, torch.full((3, 1), uniform), CANDIDATES)
+    picked = pick(logits, sampling, torch.full((3, 1), uniform), CANDIDATES)
     assert picked[0] == logits[0].argmax()
     assert picked[2] == logits[2].argmax()
     assert torch.equal(pick(logits, other, torch.zeros(3, 1), None), logits.argmax(-1))
@@ -118,9 +118,9 @@ def test_equal_logits_are_told_apart_alike_in_any_company(
 ) -> None:
     """Independent of how many ids are ranked for other rows; 8 values for 200 ids make ties."""
     logits = torch.randint(8, (1, 200), generator=torch.Generator().manual_seed(seed)).to(dtype)
-    own, _, _ = sampling_tensors(table(replace(PLAIN, top_k=top_k)))
+    sampling, _, _ = sampling_tensors(table(replace(PLAIN, top_k=top_k)))
     counts = [CANDIDATES, None, *([1] if top_k == 1 else [])]
-    picked = {int(pick(logits, own, torch.tensor([[uniform]]), count)) for count in counts}
+    picked = {int(pick(logits, sampling, torch.tensor([[uniform]]), count)) for count in counts}
     assert len(picked) == 1
 
 

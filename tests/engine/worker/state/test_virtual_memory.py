@@ -128,19 +128,19 @@ def test_only_positions_that_there_are() -> None:
 
 @given(st.integers(0, 7), st.integers(1, 64))
 def test_without_memory_nothing_changes(pages: int, positions: int) -> None:
-    driver, asked = FakeDriver(256), []
-    growing = small(driver, full=lambda: asked.append(driver.room))
+    driver, grown = FakeDriver(256), []
+    growing = small(driver, full=lambda: grown.append(driver.room))
     growing.tensor[:, 0, :8] = 7
     driver.room = growing.bytes + pages * 256
     state = dict(driver.mapped), dict(driver.handles), growing.bytes
     if (needed := 2 * -(-positions // 8)) <= pages:
         growing.ensure(1, positions)
         assert growing.bytes == state[2] + needed * 256
-        assert not asked
+        assert not grown
         return
     with pytest.raises(torch.OutOfMemoryError):
         growing.ensure(1, positions)
-    assert len(asked) == 1
+    assert len(grown) == 1
     assert (driver.mapped, driver.handles, growing.bytes) == state
     assert list(growing.held) == [8, 0, 0]
     assert growing.tensor[:, 0, :8].eq(7).all()

@@ -40,11 +40,11 @@ def runner(grows: bool) -> ModelRunner:
     return ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64, grows)
 
 
-def spoken(own: ModelRunner, row: int) -> torch.Tensor:
+def spoken(model_runner: ModelRunner, row: int) -> torch.Tensor:
     prompt = CASE.prompt(LocalCheckpoint(CASE.folder))
-    own.admit([(row, Admit(row, CASE.folder.name, prompt, DRAWN, 7, FRAMES))])
-    own.prefill([(row, Prefill(row, 0, len(prompt)))])
-    return torch.stack([own.frames([row]).codes for _ in range(FRAMES)])
+    model_runner.admit([(row, Admit(row, CASE.folder.name, prompt, DRAWN, 7, FRAMES))])
+    model_runner.prefill([(row, Prefill(row, 0, len(prompt)))])
+    return torch.stack([model_runner.frames([row]).codes for _ in range(FRAMES)])
 
 
 @torch.inference_mode()

@@ -37,10 +37,10 @@ def test_the_trace_equals_the_plain_predictor(
         hidden, first = torch.randn(2, rows, width, generator=random)
         heat, top_p, sample_mask = torch.rand(3, rows, 1, generator=random)
         top_k = torch.randint(1, CANDIDATES, (rows, 1), generator=random).float()
-        own = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, sample_mask.round())
+        sampling = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, sample_mask.round())
         uniforms = torch.rand(rows, len(traced._predictor.lm_head), generator=random)
-        wanted, total = plain(hidden, first, own, uniforms, CANDIDATES)
-        codes, sums = traced(hidden, first, own, uniforms, CANDIDATES)
+        wanted, total = plain(hidden, first, sampling, uniforms, CANDIDATES)
+        codes, sums = traced(hidden, first, sampling, uniforms, CANDIDATES)
         assert torch.equal(codes, wanted)
         assert torch.allclose(sums, total, atol=1e-5)
 
@@ -60,10 +60,10 @@ def test_a_large_predictor_is_not_traced(
 def test_another_model_of_the_same_shapes_shares_the_traces() -> None:
     """Torch keeps every trace for ever: models that are exchanged must not add to them."""
     with torch.inference_mode():
-        own = CodePredictor(
+        predictor = CodePredictor(
             load_talker(golden_folders()[0], torch.device("cpu"), torch.float32).code_predictor
         )
-        own.trace(MOST)
+        predictor.trace(MOST)
         held = len(_TRACES)
         talker = load_talker(golden_folders()[0], torch.device("cpu"), torch.float32)
         for weight in talker.code_predictor.parameters():

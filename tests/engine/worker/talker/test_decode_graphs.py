@@ -84,12 +84,12 @@ def assert_same(
     """Both runners remember the same of these rows."""
     plain, replayed = (runner.slots for runner in runners)
     for name in ("hidden", "code", "position", "frame", "seen", "codes"):
-        own, other = (getattr(slots, name)[list(rows)] for slots in (plain, replayed))
-        torch.testing.assert_close(other, own, rtol=0, atol=1e-9)
+        eager, other = (getattr(slots, name)[list(rows)] for slots in (plain, replayed))
+        torch.testing.assert_close(other, eager, rtol=0, atol=1e-9)
     for row in rows:
         upto = int(plain.position[row])
-        for own, other in zip(plain.cache.tensors, replayed.cache.tensors, strict=True):
-            torch.testing.assert_close(other[:, row, :, :upto], own[:, row, :, :upto])
+        for eager, other in zip(plain.cache.tensors, replayed.cache.tensors, strict=True):
+            torch.testing.assert_close(other[:, row, :, :upto], eager[:, row, :, :upto])
 
 
 @quick
@@ -227,12 +227,12 @@ def test_a_worker_that_replays_speaks_the_same(exact: TorchWorker) -> None:
                 advance(worker, voices[:1])
                 for voice in voices[1:]:
                     begin(worker, voice)
-                said = synchronize(worker, voices)
+                spoken = synchronize(worker, voices)
                 if worker is replayed:
-                    wanted = said
-    for own, other in zip(said, wanted, strict=True):
-        assert np.array_equal(own.codes, other.codes)
-        assert np.abs(own.pcm.astype(int) - other.pcm).max() <= 1
+                    wanted = spoken
+    for each, other in zip(spoken, wanted, strict=True):
+        assert np.array_equal(each.codes, other.codes)
+        assert np.abs(each.pcm.astype(int) - other.pcm).max() <= 1
 
 
 def test_a_frame_becomes_sound_before_the_talker_goes_on(

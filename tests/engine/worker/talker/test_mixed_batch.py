@@ -106,8 +106,8 @@ def test_side_by_side_is_one_after_the_other(
         assert torch.equal(one, other)
     assert talk.passes - before >= 2
     for name in ("hidden", "code", "position", "frame", "seen"):
-        own, other = (getattr(runner.slots, name)[:4] for runner in (plain, beside))
-        torch.testing.assert_close(other, own, rtol=0, atol=1e-9)
+        apart, other = (getattr(runner.slots, name)[:4] for runner in (plain, beside))
+        torch.testing.assert_close(other, apart, rtol=0, atol=1e-9)
 
 
 @torch.inference_mode()

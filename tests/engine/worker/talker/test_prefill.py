@@ -112,8 +112,8 @@ def spelled(talker: Talker, ids: SpecialIds, prompt: Prompt) -> tuple[list[Tenso
     rows += [text(ids.tts_pad) + each for each in column]
     rows.append(text(ids.tts_bos) + code(ids.codec_pad))
     reference = prompt.reference
-    said = [*(reference.text_ids if reference else ()), *prompt.text_ids]
-    track = [text(number) for number in said + [ids.tts_eos] * (not prompt.open_text)]
+    spoken = [*(reference.text_ids if reference else ()), *prompt.text_ids]
+    track = [text(number) for number in spoken + [ids.tts_eos] * (not prompt.open_text)]
     codes = [code(ids.codec_bos)]
     if reference is not None:
         codes += list(talker.embed_codes(torch.tensor(reference.codes)))
@@ -124,9 +124,9 @@ def spelled(talker: Talker, ids: SpecialIds, prompt: Prompt) -> tuple[list[Tenso
     return rows + [one + two for one, two in zip(codes, beside, strict=False)], track
 
 
-def close(own: Tensor, wanted: Sequence[Tensor] | Tensor) -> None:
+def close(ours: Tensor, wanted: Sequence[Tensor] | Tensor) -> None:
     other = wanted if isinstance(wanted, Tensor) else torch.stack(list(wanted))
-    torch.testing.assert_close(own, other, rtol=0, atol=1e-11)
+    torch.testing.assert_close(ours, other, rtol=0, atol=1e-11)
 
 
 @quick

@@ -56,7 +56,7 @@ def sounds(path: Path) -> bool:
 def test_speech(
     options: list[str], clients: Path, url: str, reference: Path, tmp_path: Path
 ) -> None:
-    options = [str(reference) if own == "me.wav" else own for own in options]
+    options = [str(reference) if each == "me.wav" else each for each in options]
     client, file = clients / "openai_speech_client.py", tmp_path / "speech.wav"
     run(sys.executable, client, "--api-base", url, "--text", TEXT, *options, "--output", file)
     assert sounds(file)

@@ -30,10 +30,10 @@ INPUT = f"{VOICE}/stream-input?output_format=pcm_24000&seed=1"
 BODY = {"text": TEXT, "seed": 1}
 
 
-def check_times(told: dict[str, Any], text: str, seconds: float) -> None:
-    assert "".join(told["characters"]) == text
-    starts = told["character_start_times_seconds"]
-    ends = told["character_end_times_seconds"]
+def check_times(answer: dict[str, Any], text: str, seconds: float) -> None:
+    assert "".join(answer["characters"]) == text
+    starts = answer["character_start_times_seconds"]
+    ends = answer["character_end_times_seconds"]
     assert len(starts) == len(ends) == len(text)
     edges = [edge for pair in zip(starts, ends, strict=True) for edge in pair]
     assert edges == sorted(edges)
@@ -43,11 +43,11 @@ def check_times(told: dict[str, Any], text: str, seconds: float) -> None:
 @pytest.mark.parametrize("speed", [1.0, 2.0])
 def test_a_whole_answer_has_the_times_of_its_characters(client: TestClient, speed: float) -> None:
     body = {**BODY, "voice_settings": {"speed": speed}}
-    told = client.post(f"{VOICE}/with-timestamps?output_format=pcm_24000", json=body).json()
-    sound = base64.b64decode(told["audio_base64"])
+    body_read = client.post(f"{VOICE}/with-timestamps?output_format=pcm_24000", json=body).json()
+    sound = base64.b64decode(body_read["audio_base64"])
     assert sound == speak(client, voice="vivian", speed=speed)
-    check_times(told["alignment"], TEXT, len(sound) / 2 / SAMPLE_RATE)
-    assert told["normalized_alignment"] == told["alignment"]
+    check_times(body_read["alignment"], TEXT, len(sound) / 2 / SAMPLE_RATE)
+    assert body_read["normalized_alignment"] == body_read["alignment"]
     wrong = client.post(f"{VOICE}/with-timestamps?output_format=pcm_1", json=BODY)
     assert wrong.json()["error"]["param"] == "output_format"
 
@@ -70,13 +70,13 @@ def test_a_streamed_answer_ends_with_the_times(client: TestClient) -> None:
 def test_any_text_has_times_in_order(text: str, tones: int) -> None:
     tone = (np.sin(np.arange(SAMPLE_RATE // 4) / 5) * 9000).astype(np.int16)
     pcm = np.concatenate([tone * 0, *[tone] * tones])
-    own = align(text, pcm)
-    assert "".join(own.characters) == text
-    assert len(own.edges) == len(text) + 1
-    assert own.edges == sorted(own.edges)
-    assert 0 <= own.edges[0] <= own.edges[-1] <= len(pcm) / SAMPLE_RATE
-    told = own.milliseconds()
-    assert all(each >= 0 for each in told["charDurationsMs"])
+    times = align(text, pcm)
+    assert "".join(times.characters) == text
+    assert len(times.edges) == len(text) + 1
+    assert times.edges == sorted(times.edges)
+    assert 0 <= times.edges[0] <= times.edges[-1] <= len(pcm) / SAMPLE_RATE
+    milliseconds = times.milliseconds()
+    assert all(each >= 0 for each in milliseconds["charDurationsMs"])
 
 
 def send(socket: WebSocketTestSession, text: str, **fields: Any) -> None:
@@ -85,18 +85,18 @@ def send(socket: WebSocketTestSession, text: str, **fields: Any) -> None:
 
 def hear(socket: WebSocketTestSession) -> list[Any]:
     """All messages, to the final one."""
-    told: list[Any] = []
-    while not told or not (told[-1].get("isFinal") or "error" in told[-1]):
-        told.append(socket.receive_json())
-    return told
+    reports: list[Any] = []
+    while not reports or not (reports[-1].get("isFinal") or "error" in reports[-1]):
+        reports.append(socket.receive_json())
+    return reports
 
 
-def sound(told: list[Any]) -> bytes:
-    return b"".join(base64.b64decode(own["audio"]) for own in told if own.get("audio"))
+def sound(messages: list[Any]) -> bytes:
+    return b"".join(base64.b64decode(each["audio"]) for each in messages if each.get("audio"))
 
 
-def alignments(told: list[Any]) -> list[Any]:
-    return [own["alignment"] for own in told if own.get("alignment")]
+def alignments(messages: list[Any]) -> list[Any]:
+    return [each["alignment"] for each in messages if each.get("alignment")]
 
 
 def test_text_in_pieces_is_spoken_with_its_times(client: TestClient) -> None:
@@ -105,16 +105,16 @@ def test_text_in_pieces_is_spoken_with_its_times(client: TestClient) -> None:
         for word in TEXT.split():
             send(socket, word + " ", try_trigger_generation=True)
         send(socket, "")
-        told = hear(socket)
+        events = hear(socket)
         with pytest.raises(WebSocketDisconnect) as closed:
             socket.receive_json()
     assert closed.value.code == 1000
-    assert told[-1] == {"audio": None, "isFinal": True}
-    (times,) = alignments(told)
+    assert events[-1] == {"audio": None, "isFinal": True}
+    (times,) = alignments(events)
     assert "".join(times["chars"]) == TEXT + " "
     starts = times["charStartTimesMs"]
     assert starts == sorted(starts)
-    seconds = len(sound(told)) / 2 / SAMPLE_RATE
+    seconds = len(sound(events)) / 2 / SAMPLE_RATE
     assert 0 < starts[-1] + times["charDurationsMs"][-1] <= 1000 * seconds + 1
 
 
@@ -122,15 +122,15 @@ def test_a_flush_speaks_what_is_there(client: TestClient) -> None:
     with client.websocket_connect(INPUT) as socket:
         send(socket, " ")
         send(socket, "First part. ", flush=True)
-        told: list[Any] = []
-        while not alignments(told):  # before any further text
-            told.append(socket.receive_json())
-        assert "".join(alignments(told)[0]["chars"]) == "First part. "
+        reports: list[Any] = []
+        while not alignments(reports):  # before any further text
+            reports.append(socket.receive_json())
+        assert "".join(alignments(reports)[0]["chars"]) == "First part. "
         send(socket, "Second part. ")
         send(socket, "")
         rest = hear(socket)
     assert "".join(alignments(rest)[0]["chars"]) == "Second part. "
-    assert sound(told)
+    assert sound(reports)
     assert sound(rest)
 
 
@@ -155,9 +155,9 @@ def test_other_formats_come_as_asked(client: TestClient) -> None:
 def test_what_cannot_be_ends_the_socket(client: TestClient, path: str, code: str) -> None:
     with client.websocket_connect(path) as socket:
         send(socket, TEXT)
-        told = socket.receive_json()
-        assert (told["error"], told["code"]) == (code, 1008)
-        assert told["message"]
+        message = socket.receive_json()
+        assert (message["error"], message["code"]) == (code, 1008)
+        assert message["message"]
         with pytest.raises(WebSocketDisconnect) as closed:
             socket.receive_json()
     assert closed.value.code == 1008
@@ -199,17 +199,17 @@ def test_silence_and_leaving_end_what_runs(slow: Engine, library: Library) -> No
 
 def test_voices_models_and_account(client: TestClient, engine: Engine) -> None:
     made = upload(client, note="Warm.").json()
-    for asked in (made["id"], "Ada", "ada"):
-        own = client.get(f"/v1/voices/{asked}").json()
-        assert (own["voice_id"], own["name"], own["category"]) == (made["id"], "Ada", "clone")
-    assert own["description"] == "Warm."
+    for name in (made["id"], "Ada", "ada"):
+        voice = client.get(f"/v1/voices/{name}").json()
+        assert (voice["voice_id"], voice["name"], voice["category"]) == (made["id"], "Ada", "clone")
+    assert voice["description"] == "Warm."
     assert client.get("/v1/voices/VIVIAN").json()["voice_id"] == "vivian"
     missing = client.get("/v1/voices/nobody")
     assert (missing.status_code, missing.json()["error"]["param"]) == (404, "voice_id")
     for path in ("/v1/voices/ada/settings", "/v1/voices/settings/default"):
         assert client.get(path).json() == {"speed": 1.0}
     models = client.get("/v1/models", headers={"xi-api-key": "none"}).json()
-    assert [own["model_id"] for own in models] == list(engine.capabilities())
+    assert [able["model_id"] for able in models] == list(engine.capabilities())
     assert models[0]["can_do_text_to_speech"]
     assert client.get("/v1/models").json()["object"] == "list"
     account = client.get("/v1/user/subscription").json()
@@ -232,23 +232,23 @@ def test_keys_hold_here_too(engine: Engine, library: Library) -> None:
 CONTEXTS = INPUT.replace("/stream-input", "/multi-stream-input")
 
 
-def by_context(told: list[Any]) -> dict[str, list[Any]]:
+def by_context(messages: list[Any]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
-    for each in told:
+    for each in messages:
         found.setdefault(each["contextId"], []).append(each)
     return found
 
 
 def hear_all(socket: WebSocketTestSession, *names: str) -> dict[str, list[Any]]:
     """Messages until each of these contexts has told its last."""
-    told: list[Any] = []
+    reports: list[Any] = []
     left = sorted(names)
     while left:
-        told.append(socket.receive_json())
-        assert "error" not in told[-1], told[-1]
-        if told[-1]["isFinal"]:
-            left.remove(told[-1]["contextId"])
-    return by_context(told)
+        reports.append(socket.receive_json())
+        assert "error" not in reports[-1], reports[-1]
+        if reports[-1]["isFinal"]:
+            left.remove(reports[-1]["contextId"])
+    return by_context(reports)
 
 
 def test_contexts_speak_at_the_same_time(client: TestClient) -> None:
@@ -261,16 +261,16 @@ def test_contexts_speak_at_the_same_time(client: TestClient) -> None:
                 send(socket, word + " ", context_id=name)
             send(socket, "", context_id=name, flush=True)
             socket.send_json({"context_id": name, "close_context": True})
-        told = hear_all(socket, *texts)
+        messages = hear_all(socket, *texts)
         socket.send_json({"close_socket": True})
         with pytest.raises(WebSocketDisconnect) as ended:
             socket.receive_json()
     assert ended.value.code == 1000
     for name, text in texts.items():
-        assert sound(told[name]) == speak(
+        assert sound(messages[name]) == speak(
             client, input=text + " ", voice="vivian", non_streaming_mode=False
         )
-        assert "".join(told[name][-2]["alignment"]["chars"]) == text + " "
+        assert "".join(messages[name][-2]["alignment"]["chars"]) == text + " "
 
 
 def test_an_interrupted_context_leaves_out_what_was_not_flushed(
@@ -285,9 +285,9 @@ def test_an_interrupted_context_leaves_out_what_was_not_flushed(
             socket.send_json({"context_id": "a", "close_context": True})
             send(socket, TEXT, context_id="a", flush=True)  # another of that name
             socket.send_json({"close_socket": True})
-            told = hear_all(socket, "a", "a")["a"]
-        ends = [place for place, each in enumerate(told) if each["isFinal"]]
-        assert not alignments(told[: ends[0]])  # it was not finished
+            messages = hear_all(socket, "a", "a")["a"]
+        ends = [place for place, each in enumerate(messages) if each["isFinal"]]
+        assert not alignments(messages[: ends[0]])  # it was not finished
         wait_until(lambda: slow.stats().running == 0)
 
 
@@ -299,10 +299,10 @@ def test_flushes_that_come_fast_keep_no_message_waiting(client: TestClient) -> N
             send(socket, word, context_id="a", flush=True)
         send(socket, TEXT, context_id="b", flush=True)
         socket.send_json({"close_socket": True})
-        told = hear_all(socket, "a", "b")
-    said = ["".join(each["chars"]) for each in alignments(told["a"])]
-    assert "".join(said) == "".join(words)
-    assert said[0] == words[0]
+        messages = hear_all(socket, "a", "b")
+    spoken = ["".join(each["chars"]) for each in alignments(messages["a"])]
+    assert "".join(spoken) == "".join(words)
+    assert spoken[0] == words[0]
 
 
 def test_a_text_may_be_kept_without_a_word(client: TestClient) -> None:
@@ -333,10 +333,10 @@ def test_contexts_that_cannot_be_end_the_socket(
     with client.websocket_connect(CONTEXTS) as socket:
         for message in messages:
             socket.send_text(message if isinstance(message, str) else json.dumps(message))
-        told = socket.receive_json()
-        while "error" not in told:
-            told = socket.receive_json()
-        assert told["error"] == code
+        error = socket.receive_json()
+        while "error" not in error:
+            error = socket.receive_json()
+        assert error["error"] == code
         with suppress(WebSocketDisconnect):
             while True:
                 socket.receive_json()

@@ -44,10 +44,10 @@ def call(client: TestClient, tool: str, **arguments: Any) -> Any:
 
 
 def test_the_tools_are_listed(client: TestClient) -> None:
-    tools = {own["name"]: own for own in ask(client, "tools/list")["result"]["tools"]}
+    tools = {each["name"]: each for each in ask(client, "tools/list")["result"]["tools"]}
     assert tools.keys() == {"speak", "list_voices", "design_voice", "clone_voice"}
     assert {"consent", "name", "recording"} <= {*tools["clone_voice"]["inputSchema"]["required"]}
-    assert all(own["description"] for own in tools.values())
+    assert all(each["description"] for each in tools.values())
     hello = {"name": "test", "version": "1"}
     started = ask(
         client, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=hello
@@ -57,12 +57,12 @@ def test_the_tools_are_listed(client: TestClient) -> None:
 
 def test_it_speaks_and_lists(client: TestClient) -> None:
     spoken = call(client, "speak", text=TEXT, voice="vivian", format="wav")
-    sound, told = spoken["content"]
+    sound, facts = spoken["content"]
     assert (sound["type"], sound["mimeType"]) == ("audio", "audio/wav")
     assert base64.b64decode(sound["data"])[:4] == b"RIFF"
-    assert "seed" in told["text"]
+    assert "seed" in facts["text"]
     listed = call(client, "list_voices")["structuredContent"]
-    assert "vivian" in [own["name"] for own in listed["voices"]]
+    assert "vivian" in [each["name"] for each in listed["voices"]]
     assert listed["can_clone"]
 
 
@@ -92,13 +92,13 @@ def test_it_makes_voices(client: TestClient, library: Library) -> None:
     made = call(client, "clone_voice", name="Ada", recording=ME, consent=True)
     assert made["structuredContent"]["voice"] == "Ada"
     assert speak(client, voice="Ada")
-    assert [own.card.consent for own in library.list()] == [True]
+    assert [each.card.consent for each in library.list()] == [True]
     designed = call(client, "design_voice", name="Nurse", description="A warm voice.")
     assert designed["structuredContent"]["id"] == "nurse"
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
+    ("tool", "arguments", "words"),
     [
         ("clone_voice", {"name": "A", "recording": ME, "consent": False}, "agreed"),
         ("clone_voice", {"name": "A", "recording": ME}, "consent"),
@@ -114,11 +114,11 @@ def test_it_makes_voices(client: TestClient, library: Library) -> None:
     ],
 )
 def test_what_cannot_be_is_told(
-    client: TestClient, library: Library, tool: str, arguments: dict[str, Any], said: str
+    client: TestClient, library: Library, tool: str, arguments: dict[str, Any], words: str
 ) -> None:
     result = call(client, tool, **arguments)
     assert result["isError"]
-    assert said in result["content"][0]["text"]
+    assert words in result["content"][0]["text"]
     assert library.list() == ()
 
 

@@ -70,10 +70,12 @@ def test_a_recording_needs_consent_where_others_ask(engine: Engine, library: Lib
 
 def test_a_description_at_a_path_of_its_own(client: TestClient) -> None:
     body = {"input": TEXT, "seed": 1, "response_format": "pcm", "language": "English"}
-    told = "A warm voice."
-    designed = client.post("/v1/audio/speech/design", json={**body, "voice_description": told})
+    description = "A warm voice."
+    designed = client.post(
+        "/v1/audio/speech/design", json={**body, "voice_description": description}
+    )
     assert designed.content == speak(
-        client, task_type="VoiceDesign", instructions=told, language="english"
+        client, task_type="VoiceDesign", instructions=description, language="english"
     )
     missing = client.post("/v1/audio/speech/design", json=body)
     assert (missing.status_code, missing.json()["error"]["code"]) == (400, "missing")
@@ -107,16 +109,16 @@ def test_words_have_their_times_in_a_header(client: TestClient) -> None:
     answer = client.post("/v1/audio/speech", json={**BODY, "word_timestamps": True})
     assert answer.content == speak(client, voice="vivian")
     words = json.loads(answer.headers["x-word-timestamps"])
-    assert [own["word"] for own in words] == TEXT.split()
-    edges = [own[key] for own in words for key in ("start_ms", "end_ms")]
+    assert [each["word"] for each in words] == TEXT.split()
+    edges = [each[key] for each in words for key in ("start_ms", "end_ms")]
     assert edges == sorted(edges)
     assert 0 < edges[-1] <= 1000 * len(answer.content) / 2 / SAMPLE_RATE
     fast = client.post("/v1/audio/speech", json={**BODY, "word_timestamps": True, "speed": 2})
     half = json.loads(fast.headers["x-word-timestamps"])[-1]["end_ms"]
     assert half == pytest.approx(edges[-1] / 2, abs=2)
     long = {**BODY, "input": TEXT * 20, "word_timestamps": True}
-    told = client.post("/v1/audio/speech", json=long).headers
-    assert "limit=4096" in told["x-word-timestamps-omitted"]
+    headers = client.post("/v1/audio/speech", json=long).headers
+    assert "limit=4096" in headers["x-word-timestamps-omitted"]
     streamed = client.post(
         "/v1/audio/speech", json={**BODY, "word_timestamps": True, "stream": True}
     )
@@ -138,7 +140,7 @@ def test_a_batch_has_the_times_of_words_too(client: TestClient) -> None:
     body = {"items": [BODY, {**BODY, "word_timestamps": True}]}
     plain, timed = client.post("/v1/audio/speech/batch", json=body).json()["results"]
     assert "word_timestamps" not in plain
-    assert [own["word"] for own in timed["word_timestamps"]] == TEXT.split()
+    assert [each["word"] for each in timed["word_timestamps"]] == TEXT.split()
 
 
 @pytest.mark.parametrize("split", ["none", "sentence", "clause"])
@@ -146,18 +148,18 @@ def test_a_socket_sends_the_times_of_words(client: TestClient, split: str) -> No
     text = "First of all. Then more."
     with client.websocket_connect("/v1/audio/speech/stream") as socket:
         say(socket, config(word_timestamps=True, split_granularity=split), *words(text), DONE)
-        told, binary = hear(socket)
+        events, binary = hear(socket)
     assert binary == b""
-    chunks = [own for own in told if own["type"] == "audio.chunk"]
-    timed = [own for own in chunks if own["timestamps"] is not None]
+    chunks = [each for each in events if each["type"] == "audio.chunk"]
+    timed = [each for each in chunks if each["timestamps"] is not None]
     assert len(timed) == (1 if split == "none" else 2)
-    assert [word["word"] for own in timed for word in own["timestamps"]] == text.split()
-    assert not any(own["audio_b64"] for own in timed)
-    bytes_ = sum(len(base64.b64decode(own["audio_b64"])) for own in chunks)
-    assert bytes_ == sum(own["total_bytes"] for own in told if own["type"] == "audio.done")
-    spans = [(own["chunk_start_ms"], own["chunk_end_ms"]) for own in chunks if own["audio_b64"]]
+    assert [word["word"] for each in timed for word in each["timestamps"]] == text.split()
+    assert not any(each["audio_b64"] for each in timed)
+    bytes_ = sum(len(base64.b64decode(each["audio_b64"])) for each in chunks)
+    assert bytes_ == sum(each["total_bytes"] for each in events if each["type"] == "audio.done")
+    spans = [(each["chunk_start_ms"], each["chunk_end_ms"]) for each in chunks if each["audio_b64"]]
     assert all(start < stop for start, stop in spans)
-    assert {own["sample_rate"] for own in chunks} == {SAMPLE_RATE}
+    assert {each["sample_rate"] for each in chunks} == {SAMPLE_RATE}
 
 
 def test_a_socket_sends_parts_in_one_piece(client: TestClient) -> None:
@@ -167,25 +169,25 @@ def test_a_socket_sends_parts_in_one_piece(client: TestClient) -> None:
         while not pieces or b"session.done" not in pieces[-1]:
             message = socket.receive()
             pieces.append(message.get("bytes") or message["text"].encode())
-    (file,) = [own for own in pieces if own.startswith(b"RIFF")]
+    (file,) = [each for each in pieces if each.startswith(b"RIFF")]
     assert len(soundfile.read(io.BytesIO(file))[0]) > 0
 
 
 def test_vectors_are_taken_and_refused_as_its_tests_ask(client: TestClient) -> None:
     base = {"input": TEXT, "task_type": "Base", "response_format": "wav"}
-    own = {**base, "speaker_embedding": [0.1] * 16, "x_vector_only_mode": True}
+    with_vector = {**base, "speaker_embedding": [0.1] * 16, "x_vector_only_mode": True}
     for more in ({}, {"response_format": "pcm"}, {"response_format": "pcm", "stream": True}):
-        answer = client.post("/v1/audio/speech", json={**own, **more, "max_new_tokens": 20})
+        answer = client.post("/v1/audio/speech", json={**with_vector, **more, "max_new_tokens": 20})
         assert answer.status_code == 200, answer.text
         assert answer.headers["content-type"] == f"audio/{more.get('response_format', 'wav')}"
     refused = {
-        "mutually exclusive": {**own, "ref_audio": "https://example.com/audio.wav"},
+        "mutually exclusive": {**with_vector, "ref_audio": "https://example.com/audio.wav"},
         "non-empty": {**base, "speaker_embedding": []},
         "speaker_embedding has 24 dimensions": {**base, "speaker_embedding": [0.1] * 24},
         "expected 16": {**base, "speaker_embedding": [0.1] * 24},
         "never fetched": {**base, "ref_audio": "https://example.com/audio.wav"},
     }
-    for said, body in refused.items():
+    for each, body in refused.items():
         answer = client.post("/v1/audio/speech", json=body)
-        assert answer.status_code == 400, said
-        assert said in answer.text
+        assert answer.status_code == 400, each
+        assert each in answer.text

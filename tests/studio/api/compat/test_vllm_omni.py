@@ -107,7 +107,7 @@ def test_one_recording_by_its_vector_and_with_its_text_in_turn(client: TestClien
 
 
 def test_speaker_embeddings(client: TestClient, model: str) -> None:
-    (width,) = {own["embedding_dim"] for own in client.get("/v1/models").json()["data"][:1]}
+    (width,) = {each["embedding_dim"] for each in client.get("/v1/models").json()["data"][:1]}
     vector = [0.1] * width
     body = {
         "model": model,
@@ -139,10 +139,10 @@ def test_speaker_embeddings(client: TestClient, model: str) -> None:
 def test_events_end_with_usage(client: TestClient) -> None:
     body = {"input": TEXT, "response_format": "pcm", "stream_format": "sse", **CLONE}
     lines = client.post(PATH, json=body).text.splitlines()
-    told = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
-    assert {each["response_format"] for each in told[:-1]} == {"pcm"}
-    assert told[-1]["type"] == "speech.audio.done"
-    usage = told[-1]["usage"]
+    read = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    assert {each["response_format"] for each in read[:-1]} == {"pcm"}
+    assert read[-1]["type"] == "speech.audio.done"
+    usage = read[-1]["usage"]
     details = usage["input_token_details"]
     assert details["text_tokens"] > 0 < details["audio_tokens"]
     assert usage["input_tokens"] == sum(details.values())
@@ -152,12 +152,12 @@ def test_events_end_with_usage(client: TestClient) -> None:
 def test_a_batch(client: TestClient) -> None:
     items = [{"input": "Hello!", "response_format": "mp3"}, {"input": "Bye."}, {"input": " "}]
     body = {"items": items, "voice": "vivian", "response_format": "wav"}
-    told = client.post(f"{PATH}/batch", json=body).json()
-    assert (told["total"], told["succeeded"], told["failed"]) == (3, 2, 1)
-    assert [each["status"] for each in told["results"]] == ["success", "success", "error"]
-    assert [each.get("media_type") for each in told["results"][:2]] == ["audio/mpeg", "audio/wav"]
-    assert base64.b64decode(told["results"][1]["audio_data"])[:4] == b"RIFF"
-    for each in told["results"][:2]:
+    answer = client.post(f"{PATH}/batch", json=body).json()
+    assert (answer["total"], answer["succeeded"], answer["failed"]) == (3, 2, 1)
+    assert [each["status"] for each in answer["results"]] == ["success", "success", "error"]
+    assert [each.get("media_type") for each in answer["results"][:2]] == ["audio/mpeg", "audio/wav"]
+    assert base64.b64decode(answer["results"][1]["audio_data"])[:4] == b"RIFF"
+    for each in answer["results"][:2]:
         assert each["usage"]["input_token_details"]["audio_tokens"] == 0
 
 
@@ -188,14 +188,14 @@ def test_two_texts_on_one_socket(client: TestClient) -> None:
         say(socket, {"type": "session.config", **how})
         for index in range(2):
             say(socket, {"type": "input.text", "text": TEXT}, DONE)
-            told, audio = hear(socket)
-            start, done, end = told
+            events, audio = hear(socket)
+            start, done, end = events
             assert (start["type"], done["type"], end["type"]) == (
                 "audio.start",
                 "audio.done",
                 "session.done",
             )
-            assert {each["utterance_index"] for each in told} == {index}
+            assert {each["utterance_index"] for each in events} == {index}
             assert (start["format"], start["sample_rate"]) == ("pcm", 24_000)
             assert (done["sentence_index"], done["error"]) == (0, False)
             assert done["total_bytes"] == len(audio) > 0
@@ -207,11 +207,11 @@ def test_sentence_by_sentence_as_its_older_servers(client: TestClient) -> None:
     with client.websocket_connect(f"{PATH}/stream") as socket:
         how = {"voice": "vivian", "response_format": "pcm", "split_granularity": "sentence"}
         say(socket, {"type": "session.config", **how}, {"type": "input.text", "text": TEXT}, DONE)
-        told, _ = hear(socket)
-    starts = [each for each in told if each["type"] == "audio.start"]
+        events, _ = hear(socket)
+    starts = [each for each in events if each["type"] == "audio.start"]
     assert [each["sentence_index"] for each in starts] == [0, 1]
     assert all(each["sentence_text"] for each in starts)
-    assert told[-1]["total_sentences"] == 2
+    assert events[-1]["total_sentences"] == 2
 
 
 def test_what_a_socket_refuses_leaves_it_open(client: TestClient) -> None:
@@ -219,6 +219,6 @@ def test_what_a_socket_refuses_leaves_it_open(client: TestClient) -> None:
         say(socket, {"type": "session.config", "voice": "vivian"}, {"type": "unknown"})
         assert json.loads(socket.receive_text())["type"] == "error"
         say(socket, {"type": "input.text", "text": 123}, DONE)
-        told, _ = hear(socket)
-        assert [each["type"] for each in told] == ["error", "session.done"]
-        assert told[-1]["total_sentences"] == 0
+        events, _ = hear(socket)
+        assert [each["type"] for each in events] == ["error", "session.done"]
+        assert events[-1]["total_sentences"] == 0

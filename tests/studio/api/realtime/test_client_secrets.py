@@ -38,18 +38,18 @@ def created(client: TestClient, value: str) -> Any:
     """The session with which a socket begins."""
     protocols = ["realtime", f"openai-insecure-api-key.{value}"]
     with client.websocket_connect(SOCKET, subprotocols=protocols) as socket:
-        told = socket.receive_json()
-    assert told["type"] == "session.created"
-    return told["session"]
+        message = socket.receive_json()
+    assert message["type"] == "session.created"
+    return message["session"]
 
 
 def test_a_page_opens_the_session_it_was_given(guarded: TestClient) -> None:
-    told = create(guarded, session=SESSION, expires_after={"anchor": "created_at", "seconds": 60})
-    assert told["value"].startswith("ek_")
-    assert 0 < told["expires_at"] - time.time() <= 61
-    assert told["session"]["audio"]["output"]["voice"] == "vivian"
+    answer = create(guarded, session=SESSION, expires_after={"anchor": "created_at", "seconds": 60})
+    assert answer["value"].startswith("ek_")
+    assert 0 < answer["expires_at"] - time.time() <= 61
+    assert answer["session"]["audio"]["output"]["voice"] == "vivian"
     for _ in range(2):  # as often as it is wanted
-        session = created(guarded, told["value"])
+        session = created(guarded, answer["value"])
         assert session["audio"]["output"] == {
             "voice": "vivian",
             "format": {"type": "audio/pcmu"},

@@ -59,7 +59,7 @@ def until(socket: WebSocketTestSession, kind: str = "response.done") -> list[Any
 
 
 def sound(events: list[Any]) -> bytes:
-    deltas = [own["delta"] for own in events if own["type"] == "response.output_audio.delta"]
+    deltas = [each["delta"] for each in events if each["type"] == "response.output_audio.delta"]
     return b"".join(map(base64.b64decode, deltas))
 
 
@@ -138,7 +138,7 @@ def test_a_response_is_cancelled_and_the_next_one_is_spoken(slow: Engine, librar
         write(socket, LONG)
         send(socket, "response.create")
         first = until(socket, "response.output_audio.delta")
-        item = next(own["item"] for own in first if own["type"] == "response.output_item.added")
+        item = next(line["item"] for line in first if line["type"] == "response.output_item.added")
         send(socket, "response.create", response={"input": []})
         write(socket, "More.")
         send(socket, "response.create", event_id="second")
@@ -285,9 +285,9 @@ def test_no_text_is_spoken_without_its_beginning(socket: WebSocketTestSession) -
 
 def test_doors_are_those_of_every_socket(engine: Engine, library: Library) -> None:
     guarded = TestClient(create_api(engine, library, ApiSettings(keys=("secret",))))
-    with pytest.raises(WebSocketDenialResponse) as told, guarded.websocket_connect(PATH):
+    with pytest.raises(WebSocketDenialResponse) as refused, guarded.websocket_connect(PATH):
         pass
-    assert told.value.status_code == 401
+    assert refused.value.status_code == 401
     protocols = ["realtime", "openai-insecure-api-key.secret"]
     with guarded.websocket_connect(PATH, subprotocols=protocols) as socket:
         assert socket.accepted_subprotocol == "realtime"

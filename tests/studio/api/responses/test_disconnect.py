@@ -165,10 +165,10 @@ def test_a_whole_answer_that_nobody_reads_is_not_kept(
             slow.settimeout(30)
             while data := slow.recv(1 << 16):
                 received += data
-    head, _, said = received.partition(b"\r\n\r\n")
+    head, _, spoken = received.partition(b"\r\n\r\n")
     length = int(head.lower().partition(b"content-length: ")[2].split()[0])
     assert length > 9_000_000, received
-    assert len(said) < length
+    assert len(spoken) < length
 
 
 def _telling(api: FastAPI, path: str, left: threading.Event) -> FastAPI:

@@ -42,11 +42,11 @@ def test_pieces_make_the_body_and_only_the_last_ends_it(sizes: list[int]) -> Non
     start: Message = {"type": "http.response.start", "status": 200, "headers": []}
     bodies = [bytes([number]) * size for number, size in enumerate(sizes)]
     ends = [False] * (len(sizes) - 1) + [True]
-    asked = [
+    requested = [
         {"type": "http.response.body", "body": body, "more_body": not end}
         for body, end in zip(bodies, ends, strict=True)
     ]
-    first, *rest = answered(start, *asked)
+    first, *rest = answered(start, *requested)
     assert first == start
     assert b"".join(each["body"] for each in rest) == b"".join(bodies)
     assert [each["more_body"] for each in rest] == [True] * (len(rest) - 1) + [False]

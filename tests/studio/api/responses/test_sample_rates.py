@@ -175,8 +175,8 @@ def test_elevenlabs_formats_are_what_they_say(client: TestClient, name: str) -> 
 def test_elevenlabs_refusals_have_its_form_too(client: TestClient, name: str) -> None:
     answer = client.post(f"/v1/text-to-speech/ryan?output_format={name}", json={"text": "Hello."})
     assert answer.status_code == 400
-    told = answer.json()
-    assert told["detail"] == {"status": "invalid_value", "message": told["error"]["message"]}
+    problem = answer.json()
+    assert problem["detail"] == {"status": "invalid_value", "message": problem["error"]["message"]}
 
 
 def ask(client: TestClient, format: str, rate: int, **fields: Any) -> Any:

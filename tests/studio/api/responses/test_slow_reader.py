@@ -95,7 +95,13 @@ def test_a_minute_of_slow_reading_costs_nobody_else_anything(
         with reading_slowly(url, 3) as taken:
             beside = others(url, 60)
             grown = resident() - before
-    print("\nalone ", told(alone), "\nbeside", told(beside), f"\nmemory +{grown / 2**20:.0f} MiB")
+    print(
+        "\nalone ",
+        as_line(alone),
+        "\nbeside",
+        as_line(beside),
+        f"\nmemory +{grown / 2**20:.0f} MiB",
+    )
     print("taken", taken)
     assert all(30 * RATE < size <= 61 * RATE for size in taken)
     assert (beside["failed"], beside["underrun_rate"]) == (0, 0)
@@ -104,6 +110,6 @@ def test_a_minute_of_slow_reading_costs_nobody_else_anything(
     assert grown < 3 * 40 * 2**20  # audio that was not read yet is kept: 11 MB each, as codes too
 
 
-def told(row: dict[str, float]) -> str:
+def as_line(row: dict[str, float]) -> str:
     names = ("ok", "first_p50_ms", "first_p99_ms", "total_p50_ms", "audio_per_second")
     return " ".join(f"{name} {row[name]:.1f}" for name in names)

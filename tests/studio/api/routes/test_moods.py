@@ -92,18 +92,18 @@ def test_a_voice_keeps_recordings_of_its_person_by_mood(
 
 
 def test_the_times_of_words_are_those_of_what_is_said(client: TestClient) -> None:
-    said = ["Good", "day.", "How", "nice!", "Goodbye."]
+    spoken = ["Good", "day.", "How", "nice!", "Goodbye."]
     text = "Good day. [glad 0.5] How nice! [/glad] (gladly) Goodbye."
     body = {"input": text, "voice": "ryan", "word_timestamps": True, "response_format": "pcm"}
     answer = client.post("/v1/audio/speech", json=body)
     times = json.loads(answer.headers["x-word-timestamps"])
-    assert [each["word"] for each in times] == said
+    assert [each["word"] for each in times] == spoken
     (batched,) = client.post(
         "/v1/audio/speech/batch",
         json={"items": [{k: body[k] for k in ("input", "voice")}], "word_timestamps": True},
     ).json()["results"]
-    assert [each["word"] for each in batched["word_timestamps"]] == said
+    assert [each["word"] for each in batched["word_timestamps"]] == spoken
     captioned = client.post("/dev/captioned_speech", json={"input": text, "voice": "ryan"}).json()
-    assert [each["word"] for each in captioned["timestamps"]] == said
+    assert [each["word"] for each in captioned["timestamps"]] == spoken
     aligned = client.post("/v1/text-to-speech/ryan/with-timestamps", json={"text": text}).json()
-    assert "".join(aligned["alignment"]["characters"]).split() == said
+    assert "".join(aligned["alignment"]["characters"]).split() == spoken

@@ -40,9 +40,9 @@ def events(answer: Response) -> list[dict[str, Any]]:
     assert answer.headers["content-type"].startswith("text/event-stream")
     blocks = answer.text.strip().split("\n\n")
     parsed = [dict(line.split(": ", 1) for line in block.split("\n")) for block in blocks]
-    told = [json.loads(each["data"]) for each in parsed]
-    assert [each["event"] for each in parsed] == [each["type"] for each in told]
-    return told
+    loaded = [json.loads(each["data"]) for each in parsed]
+    assert [each["event"] for each in parsed] == [each["type"] for each in loaded]
+    return loaded
 
 
 @pytest.mark.parametrize("format", READABLE)
@@ -64,22 +64,22 @@ def test_every_way_gives_the_same_samples(client: TestClient) -> None:
     assert np.array_equal(pcm_of(ask(client, response_format="pcm")), whole)
     assert np.array_equal(read(ask(client, response_format="wav")), whole)
     assert np.array_equal(read(ask(client, response_format="wav", stream=True)), whole)
-    told = events(ask(client, response_format="pcm", stream_format="sse"))
-    data = b"".join(base64.b64decode(each["audio"]) for each in told[:-1])
+    sent = events(ask(client, response_format="pcm", stream_format="sse"))
+    data = b"".join(base64.b64decode(each["audio"]) for each in sent[:-1])
     assert np.array_equal(np.frombuffer(data, "<i2"), whole)
 
 
 def test_events_end_with_usage(client: TestClient) -> None:
-    told = events(ask(client, response_format="pcm", stream_format="sse"))
-    assert {each["type"] for each in told[:-1]} == {"speech.audio.delta"}
-    done = told[-1]
+    sent = events(ask(client, response_format="pcm", stream_format="sse"))
+    assert {each["type"] for each in sent[:-1]} == {"speech.audio.delta"}
+    done = sent[-1]
     assert done["type"] == "speech.audio.done"
     assert done["finish_reason"] == "finished"
     assert done["seed"] == 7
     usage = done["usage"]
     assert usage["input_tokens"] > 0
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
-    samples = sum(len(base64.b64decode(each["audio"])) // 2 for each in told[:-1])
+    samples = sum(len(base64.b64decode(each["audio"])) // 2 for each in sent[:-1])
     assert usage["output_tokens"] * FRAME_SAMPLES == samples
 
 
@@ -99,10 +99,10 @@ def test_speed_changes_the_length(client: TestClient, speed: float) -> None:
 
 
 def test_held_frames_arrive_together(client: TestClient) -> None:
-    told = events(
+    sent = events(
         ask(client, response_format="pcm", stream_format="sse", initial_codec_chunk_frames=6)
     )
-    assert len(base64.b64decode(told[0]["audio"])) >= 6 * 2 * FRAME_SAMPLES
+    assert len(base64.b64decode(sent[0]["audio"])) >= 6 * 2 * FRAME_SAMPLES
 
 
 def test_max_new_tokens_bounds_the_answer(client: TestClient) -> None:
@@ -178,11 +178,11 @@ def test_broken_json_is_blamed_on_no_field(client: TestClient) -> None:
 def test_other_kinds_of_json_are_refused_unread(client: TestClient) -> None:
     """FastAPI itself parses what ends with +json, of any size, while all others wait."""
     paths = client.app.openapi()["paths"]  # type: ignore[attr-defined]
-    asked = [
+    requested = [
         path for path, of in paths.items() if JSON in str(of.get("post", {}).get("requestBody"))
     ]
-    assert len(asked) >= 5
-    for path in asked:
+    assert len(requested) >= 5
+    for path in requested:
         headers = {"content-type": "application/x+json"}
         broken = client.post(re.sub(r"{.*?}", "ryan", path), content=b"[", headers=headers)
         assert broken.status_code == 415, path
@@ -219,11 +219,11 @@ def test_a_batch_keeps_the_order_and_tells_each_failure(client: TestClient) -> N
         "/v1/audio/speech/batch", json={"items": items, "response_format": "wav", "seed": 3}
     )
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert (told["total"], told["succeeded"], told["failed"]) == (3, 2, 1)
-    assert [result["index"] for result in told["results"]] == [0, 1, 2]
-    assert told["results"][1]["error"]["code"] == "invalid_text"
-    first, third = told["results"][0], told["results"][2]
+    problem = answer.json()
+    assert (problem["total"], problem["succeeded"], problem["failed"]) == (3, 2, 1)
+    assert [result["index"] for result in problem["results"]] == [0, 1, 2]
+    assert problem["results"][1]["error"]["code"] == "invalid_text"
+    first, third = problem["results"][0], problem["results"][2]
     assert (first["media_type"], third["media_type"]) == ("audio/wav", "audio/pcm")
     alone = client.post(
         "/v1/audio/speech", json={"input": "Three.", "seed": 3, "response_format": "pcm"}

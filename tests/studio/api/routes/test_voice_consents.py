@@ -43,16 +43,16 @@ def test_a_consent_is_kept_listed_renamed_and_deleted(client: TestClient) -> Non
     assert sorted(each["id"] for each in page["data"] + rest["data"]) == sorted(
         each["id"] for each in made
     )
-    own = f"{PATH}/{made[0]['id']}"
-    assert client.get(own).json() == made[0]
-    renamed = client.post(own, json={"name": "Ada, again"}).json()
-    assert renamed == {**made[0], "name": "Ada, again"} == client.get(own).json()
-    assert client.delete(own).json() == {
+    path = f"{PATH}/{made[0]['id']}"
+    assert client.get(path).json() == made[0]
+    renamed = client.post(path, json={"name": "Ada, again"}).json()
+    assert renamed == {**made[0], "name": "Ada, again"} == client.get(path).json()
+    assert client.delete(path).json() == {
         "id": made[0]["id"],
         "object": "audio.voice_consent",
         "deleted": True,
     }
-    assert client.get(own).status_code == 404
+    assert client.get(path).status_code == 404
     assert len(client.get(PATH).json()["data"]) == 2
 
 
@@ -136,8 +136,8 @@ def test_a_described_voice_stays_the_same(client: TestClient, library: Library) 
 
 
 def test_a_description_needs_a_model_that_designs(library: Library) -> None:
-    own = FakeCheckpoint(fake_capabilities(design=False))
-    with FakeEngine([own]) as engine:
+    loaded = FakeCheckpoint(fake_capabilities(design=False))
+    with FakeEngine([loaded]) as engine:
         client = TestClient(create_api(engine, library))
         answer = client.post(
             "/v1/audio/voices", json={"name": "A", "prompt": "A voice.", "type": "prompt"}
@@ -151,9 +151,9 @@ def test_an_id_means_the_voice_with_this_id(
     renamed = library.save("Ada", Clone(np.full(16, 1, np.float32)), consent=True)
     library.rename(renamed.id, "Bea")
     library.save("ada", Clone(np.full(16, 2, np.float32)), consent=True)
-    asked: list[Any] = []
+    calls: list[Any] = []
     submit = engine.submit
-    monkeypatch.setattr(engine, "submit", lambda own: asked.append(own.voice) or submit(own))
+    monkeypatch.setattr(engine, "submit", lambda each: calls.append(each.voice) or submit(each))
     for voice in ({"id": "ada"}, "ada", "Bea"):
         speak(client, voice=voice)
-    assert [own.vector[0] for own in asked] == [1, 2, 1]
+    assert [each.vector[0] for each in calls] == [1, 2, 1]

@@ -60,7 +60,7 @@ def test_an_uploaded_voice_is_listed_spoken_with_and_deleted(client: TestClient)
     assert voice["name"] == "Ada"
     assert voice["in_context"]
     listed = client.get("/v1/audio/voices").json()
-    assert [own["id"] for own in listed["uploaded_voices"]] == [voice["id"]]
+    assert [each["id"] for each in listed["uploaded_voices"]] == [voice["id"]]
     assert set(listed["voices"]) - set(before["voices"]) == {"Ada"}
     by_name = speak(client, voice="ada")
     assert by_name == speak(client, voice={"id": voice["id"]})
@@ -81,9 +81,9 @@ def test_a_reference_in_the_request_sounds_as_the_same_one_uploaded(client: Test
 
 def test_an_embedding_is_a_voice(client: TestClient) -> None:
     files = {"audio": ("a.wav", recording(), "audio/wav")}
-    told = client.post("/v1/audio/embeddings", data={"consent": "1"}, files=files).json()
-    vector = told["data"][0]["embedding"]
-    assert len(vector) == told["width"]
+    embedded = client.post("/v1/audio/embeddings", data={"consent": "1"}, files=files).json()
+    vector = embedded["data"][0]["embedding"]
+    assert len(vector) == embedded["width"]
     data = {"name": "Numbers", "consent": "yes", "embedding": str(vector)}
     # a form without a file is still multipart for clients that say so
     answer = client.post("/v1/audio/voices", data=data, files={"note": (None, "made of numbers")})
@@ -106,8 +106,8 @@ def test_a_blend_is_a_voice_and_can_be_kept(client: TestClient) -> None:
 
 
 def test_openais_voices_stand_for_kept_ones_where_there_are_no_speakers(library: Library) -> None:
-    own = fake_capabilities("base", preset=False, speakers=(), design=False)
-    with FakeEngine([FakeCheckpoint(own)]) as engine:
+    able = fake_capabilities("base", preset=False, speakers=(), design=False)
+    with FakeEngine([FakeCheckpoint(able)]) as engine:
         client = TestClient(create_api(engine, library))
         assert client.post("/v1/audio/speech", json={"input": TEXT}).status_code == 400
         body = {"input": TEXT, "voice": "alloy"}
@@ -196,11 +196,11 @@ def test_models_health_and_metrics(client: TestClient, engine: Engine) -> None:
     assert client.get("/health").json() == {"status": "ok"}
     speak(client)
     assert client.get("/ready").json()["status"] == "ready"
-    told = client.get("/metrics").text
-    assert 'timbre_speech_requests_total{reason="finished",way="audio"} 1.0' in told
+    printed = client.get("/metrics").text
+    assert 'timbre_speech_requests_total{reason="finished",way="audio"} 1.0' in printed
     for number in ("slots", "waiting", "running", "underruns_total", "runaways_total"):
-        assert f"\ntimbre_{number} " in told
-    assert "timbre_first_byte_seconds_bucket" in told
+        assert f"\ntimbre_{number} " in printed
+    assert "timbre_first_byte_seconds_bucket" in printed
 
 
 def test_a_closed_engine_is_not_ready_and_says_so(client: TestClient, engine: Engine) -> None:
@@ -258,15 +258,15 @@ def lines(metrics: Metrics) -> set[str]:
 
 def test_each_replica_has_its_own_numbers() -> None:
     with FakeEngine() as engine:
-        own = replace(engine.stats(), running=2, lowest_lead=1.5)
-        replicas = {"one": own, "two": replace(own, running=3, audio_seconds=8.0)}
-        engine.stats = lambda: replace(own, running=5, replicas=replicas)
-        told = lines(Metrics(engine))
-    assert "timbre_running 5.0" in told
-    assert 'timbre_replica_running{replica="one"} 2.0' in told
-    assert 'timbre_replica_running{replica="two"} 3.0' in told
-    assert 'timbre_replica_lead_seconds{replica="one"} 1.5' in told
-    assert 'timbre_replica_audio_seconds_total{replica="two"} 8.0' in told
+        stats = replace(engine.stats(), running=2, lowest_lead=1.5)
+        replicas = {"one": stats, "two": replace(stats, running=3, audio_seconds=8.0)}
+        engine.stats = lambda: replace(stats, running=5, replicas=replicas)
+        shown = lines(Metrics(engine))
+    assert "timbre_running 5.0" in shown
+    assert 'timbre_replica_running{replica="one"} 2.0' in shown
+    assert 'timbre_replica_running{replica="two"} 3.0' in shown
+    assert 'timbre_replica_lead_seconds{replica="one"} 1.5' in shown
+    assert 'timbre_replica_audio_seconds_total{replica="two"} 8.0' in shown
 
 
 def test_one_engine_has_no_replicas() -> None:
@@ -276,13 +276,13 @@ def test_one_engine_has_no_replicas() -> None:
 
 def test_a_noisy_recording_is_told_wherever_it_is_sent(client: TestClient) -> None:
     sound = "data:audio/wav;base64," + b64encode(noisy_recording()).decode()
-    asked = {"input": TEXT, "ref_audio": sound, "ref_text": "What I said.", "consent": True}
-    answers = [client.post("/v1/audio/speech", json=asked)]
+    body = {"input": TEXT, "ref_audio": sound, "ref_text": "What I said.", "consent": True}
+    answers = [client.post("/v1/audio/speech", json=body)]
     files = {"audio": ("a.wav", noisy_recording(), "audio/wav")}
     form = {"name": "Bea", "consent": "true", "transcript": "What I said."}
     answers.append(client.post("/v1/audio/voices", data=form, files=files))
     for answer in answers:
         assert answer.status_code in (200, 201)
         assert "ref_text is not used (too noisy" in answer.headers["x-warnings"]
-    del asked["ref_text"]  # nothing that was asked for is left out
-    assert "x-warnings" not in client.post("/v1/audio/speech", json=asked).headers
+    del body["ref_text"]  # nothing that was asked for is left out
+    assert "x-warnings" not in client.post("/v1/audio/speech", json=body).headers

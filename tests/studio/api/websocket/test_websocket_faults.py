@@ -31,8 +31,8 @@ def test_too_many_utterances_are_refused_one_by_one(slow: Engine, library: Libra
     client = TestClient(create_api(slow, library, ApiSettings(utterances=2)))
     with client.websocket_connect(PATH) as socket:
         say(socket, LONG, DONE, LONG, DONE, *words("Third."), DONE)
-        told, _ = hear(socket, until="error")
-        assert told[-1]["error"]["code"] == "too_many_utterances"
+        events, _ = hear(socket, until="error")
+        assert events[-1]["error"]["code"] == "too_many_utterances"
 
 
 def test_what_follows_a_refused_text_is_not_spoken_without_it(
@@ -44,19 +44,19 @@ def test_what_follows_a_refused_text_is_not_spoken_without_it(
     first, rest = words("Please do "), words("not open the door.")
     with client.websocket_connect(PATH) as socket:
         say(socket, {"type": "input.text", "text": "Wait."}, DONE, *first[:1])
-        told, _ = hear(socket, until="error")
-        assert told[-1]["error"]["code"] == "too_many_utterances"
+        events, _ = hear(socket, until="error")
+        assert events[-1]["error"]["code"] == "too_many_utterances"
         hear(socket)  # there is room
         say(socket, *rest[:1])
-        told, audio = hear(socket, until="error")
-        assert (told[-1]["error"]["code"], audio) == ("text_refused", b"")
+        events, audio = hear(socket, until="error")
+        assert (events[-1]["error"]["code"], audio) == ("text_refused", b"")
         say(socket, DONE)
-        told, audio = hear(socket)
-        assert (told[-1]["finish_reason"], audio) == ("error", b"")
+        events, audio = hear(socket)
+        assert (events[-1]["finish_reason"], audio) == ("error", b"")
         say(socket, *first, *rest, DONE)
-        told, audio = hear(socket)
-        assert (told[-1]["finish_reason"], len(told)) == ("finished", 3)
-        assert told[-1]["sentences"][0]["text"] == "Please do not open the door."
+        events, audio = hear(socket)
+        assert (events[-1]["finish_reason"], len(events)) == ("finished", 3)
+        assert events[-1]["sentences"][0]["text"] == "Please do not open the door."
 
 
 def test_no_word_is_missing_in_the_middle(library: Library) -> None:
@@ -67,9 +67,9 @@ def test_no_word_is_missing_in_the_middle(library: Library) -> None:
             say(socket, *[{"type": "input.text", "text": piece} for piece in pieces])
             codes = [hear(socket, until="error")[0][-1]["error"]["code"] for _ in range(2)]
             say(socket, DONE)
-            told, _ = hear(socket)
+            events, _ = hear(socket)
     assert codes == ["invalid_text", "text_refused"]
-    assert "now" not in told[-1]["sentences"][0]["text"]
+    assert "now" not in events[-1]["sentences"][0]["text"]
 
 
 def test_what_is_cancelled_takes_nobodys_turn(library: Library) -> None:
@@ -80,17 +80,17 @@ def test_what_is_cancelled_takes_nobodys_turn(library: Library) -> None:
             for _ in range(3):
                 say(socket, LONG, DONE, LONG, DONE, CANCEL)
             say(socket, *words("At last."), DONE)
-            told = [hear(socket)[0] for _ in range(7)]
-    assert not [message for part in told for message in part if message["type"] == "error"]
-    assert told[-1][-1]["finish_reason"] == "finished"
+            events = [hear(socket)[0] for _ in range(7)]
+    assert not [message for part in events for message in part if message["type"] == "error"]
+    assert events[-1][-1]["finish_reason"] == "finished"
 
 
 def test_silence_ends_the_socket(engine: Engine, library: Library) -> None:
     client = TestClient(create_api(engine, library, ApiSettings(idle_timeout=0.1)))
     with client.websocket_connect(PATH) as socket:
         say(socket, {"type": "input.text", "text": "Never finished"})
-        told, _ = hear(socket, until="error")
-        assert told[-1]["error"]["code"] == "idle_timeout"
+        events, _ = hear(socket, until="error")
+        assert events[-1]["error"]["code"] == "idle_timeout"
         with pytest.raises(WebSocketDisconnect):
             hear(socket)
     wait_until(lambda: engine.stats().running == 0)
@@ -100,8 +100,8 @@ def test_speaking_is_not_silence(slow: Engine, library: Library) -> None:
     client = TestClient(create_api(slow, library, ApiSettings(idle_timeout=1.0)))
     with client.websocket_connect(PATH) as socket:
         say(socket, {"type": "input.text", "text": "x" * 150}, DONE)
-        told, _ = hear(socket)
-    assert told[-1]["finish_reason"] == "finished"
+        events, _ = hear(socket)
+    assert events[-1]["finish_reason"] == "finished"
 
 
 def test_who_still_listens_is_not_idle(engine: Engine, library: Library) -> None:
@@ -110,8 +110,8 @@ def test_who_still_listens_is_not_idle(engine: Engine, library: Library) -> None
         begun = time.monotonic()
         say(socket, config(max_new_tokens=25, ignore_eos=True), *words("Two seconds."), DONE)
         _, audio = hear(socket)
-        told, _ = hear(socket, until="error")
-    assert (told[-1]["error"]["code"], len(audio) / 2 / SAMPLE_RATE) == ("idle_timeout", 2)
+        events, _ = hear(socket, until="error")
+    assert (events[-1]["error"]["code"], len(audio) / 2 / SAMPLE_RATE) == ("idle_timeout", 2)
     assert time.monotonic() - begun > 2  # the audio is made in no time
 
 
@@ -121,10 +121,10 @@ def test_a_cancel_ends_what_would_still_be_heard(engine: Engine, library: Librar
         say(socket, config(max_new_tokens=2000, ignore_eos=True), LONG, DONE)
         hear(socket)
         say(socket, CANCEL)
-        asked = time.monotonic()
-        told, _ = hear(socket, until="error")
-    assert told[-1]["error"]["code"] == "idle_timeout"
-    assert time.monotonic() - asked < 100  # 160 s of audio
+        begun = time.monotonic()
+        events, _ = hear(socket, until="error")
+    assert events[-1]["error"]["code"] == "idle_timeout"
+    assert time.monotonic() - begun < 100  # 160 s of audio
 
 
 @pytest.mark.parametrize("split", ["none", "sentence"])
@@ -137,10 +137,10 @@ def test_an_utterance_in_pieces_is_no_longer_than_a_request(library: Library, sp
                 config(split_granularity=split),
                 *[{"type": "input.text", "text": "It goes on. "}] * 20,
             )
-            told, _ = hear(socket, until="error")
+            events, _ = hear(socket, until="error")
             say(socket, DONE)
             hear(socket)
-        assert told[-1]["error"]["code"] == "invalid_text"
+        assert events[-1]["error"]["code"] == "invalid_text"
         assert sum(engine.stats().ended.values()) <= 200 // len("It goes on. ")
 
 
@@ -149,9 +149,9 @@ def test_what_came_while_the_server_stood_still_is_heard(engine: Engine, library
     with client.websocket_connect(PATH) as socket:
         socket.portal.start_task_soon(time.sleep, 0.6)  # its event loop, not this thread
         say(socket, *words("Better late than never."), DONE)
-        told, _ = hear(socket)
-    assert [message for message in told if message["type"] == "error"] == []
-    assert told[-1]["finish_reason"] == "finished"
+        events, _ = hear(socket)
+    assert [message for message in events if message["type"] == "error"] == []
+    assert events[-1]["finish_reason"] == "finished"
 
 
 def test_sockets_are_bounded(engine: Engine, library: Library) -> None:
@@ -172,8 +172,8 @@ def test_a_recording_in_a_config_counts_as_a_request(engine: Engine, library: Li
     heard = config(ref_audio=url, consent=True)
     with client.websocket_connect(PATH) as socket:  # the first request
         say(socket, heard, heard, {"type": "dance"})
-        told, _ = hear(socket, until="error")
-    assert told[-1]["error"]["code"] == "rate_limit"
+        events, _ = hear(socket, until="error")
+    assert events[-1]["error"]["code"] == "rate_limit"
 
 
 def unread(url: str, *messages: dict[str, Any]) -> socket.socket:
@@ -221,9 +221,9 @@ def test_a_bad_message_is_answered_and_the_dialogue_goes_on(
 ) -> None:
     with client.websocket_connect(PATH) as socket:
         socket.send_text(message)
-        told, _ = hear(socket, until="error")
-        assert told[-1]["error"]["code"] == code
-        assert told[-1]["message"] == told[-1]["error"]["message"]
+        events, _ = hear(socket, until="error")
+        assert events[-1]["error"]["code"] == code
+        assert events[-1]["message"] == events[-1]["error"]["message"]
         say(socket, config(), *words("Fine."), DONE)
         assert hear(socket)[0][-1]["finish_reason"] == "finished"
 
@@ -238,9 +238,9 @@ def test_a_failed_step_ends_the_utterance_not_the_socket(
     with client.websocket_connect(PATH) as socket:
         engine.worker.fault = fault
         say(socket, *words("Hello."), DONE)
-        told, _ = hear(socket)
-        assert [each["type"] for each in told][-2:] == ["error", "session.done"]
-        assert told[-1]["finish_reason"] == "error"
+        events, _ = hear(socket)
+        assert [each["type"] for each in events][-2:] == ["error", "session.done"]
+        assert events[-1]["finish_reason"] == "error"
         say(socket, *words("Again."), DONE)
         assert hear(socket)[0][-1]["finish_reason"] == "finished"
 
@@ -255,9 +255,9 @@ def test_an_encoder_that_fails_ends_the_utterance_not_the_socket(
         with monkeypatch.context() as patched:
             patched.setattr(Render, "feed", broken)
             say(socket, *words("Hello."), DONE)
-            told, _ = hear(socket)
-        assert [each["type"] for each in told][-2:] == ["error", "session.done"]
-        assert told[-2]["error"]["code"] == "internal_error"
+            events, _ = hear(socket)
+        assert [each["type"] for each in events][-2:] == ["error", "session.done"]
+        assert events[-2]["error"]["code"] == "internal_error"
         say(socket, *words("Again."), DONE)
         assert hear(socket)[0][-1]["finish_reason"] == "finished"
 
@@ -294,8 +294,8 @@ def test_five_hundred_wild_messages_leave_no_slot_taken(library: Library, seed: 
                 send_wild(socket, chance.choice(CHAOS))
             say(socket, config(), CANCEL, *words("The end."), DONE)
             while True:
-                told, _ = hear(socket)
-                sentences = told[-1]["sentences"]
+                events, _ = hear(socket)
+                sentences = events[-1]["sentences"]
                 if sentences and sentences[-1]["text"] == "The end.":
                     break
         wait_until(lambda: engine.stats().running == engine.stats().waiting == 0)
@@ -326,6 +326,6 @@ def test_nothing_is_spoken_after_a_refused_config(
             assert answer["type"] == "error"
             assert code in (None, answer["error"]["code"])
         say(socket, config(), text, DONE)
-        told, audio = hear(socket)
-        assert told[-1]["finish_reason"] == "finished"
+        events, audio = hear(socket)
+        assert events[-1]["finish_reason"] == "finished"
         assert audio

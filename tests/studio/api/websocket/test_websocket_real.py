@@ -28,8 +28,8 @@ LSB = 2  # pieces of other sizes round a sample another way
 def engine(request: pytest.FixtureRequest, golden_dir: Path) -> Iterator[Engine]:
     """A checkpoint that can do this one thing at least."""
     for folder in sorted(at.parent for at in golden_dir.glob("*/golden.json")):
-        (own,) = read_capabilities([folder]).values()
-        if getattr(own, request.param):
+        (able,) = read_capabilities([folder]).values()
+        if getattr(able, request.param):
             with open_engine([folder], device="cpu", max_num_seqs=4) as engine:
                 yield engine
             return
@@ -40,7 +40,7 @@ def engine(request: pytest.FixtureRequest, golden_dir: Path) -> Iterator[Engine]
 def client(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     library = Library(tmp_path_factory.mktemp("real") / "voices")
     with TestClient(create_api(engine, library)) as client:
-        if any(own.clone for own in engine.capabilities().values()):
+        if any(able.clone for able in engine.capabilities().values()):
             assert upload(client, transcript="What I said in it.").status_code == 200
         yield client
 
@@ -48,11 +48,11 @@ def client(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(scope="module")
 def fields(engine: Engine) -> dict[str, Any]:
     """A voice of this checkpoint."""
-    (own,) = engine.capabilities().values()
+    (able,) = engine.capabilities().values()
     most = {"max_new_tokens": MOST, "ignore_eos": True}
-    if own.speakers:
-        return {"voice": own.speakers[0], **most}
-    if own.clone:
+    if able.speakers:
+        return {"voice": able.speakers[0], **most}
+    if able.clone:
         return {"voice": "Ada", **most}
     return {"task_type": "VoiceDesign", "instructions": "A calm voice.", **most}
 
@@ -67,8 +67,8 @@ def over_http(client: TestClient, **fields: Any) -> np.ndarray:
 def on_socket(client: TestClient, fields: dict[str, Any], *pieces: dict[str, Any]) -> np.ndarray:
     with client.websocket_connect(PATH) as socket:
         say(socket, config(**fields), *pieces, DONE)
-        told, audio = hear(socket)
-    assert told[-1]["finish_reason"] == "length"
+        events, audio = hear(socket)
+    assert events[-1]["finish_reason"] == "length"
     return np.frombuffer(audio, "<i2").astype(int)
 
 
@@ -95,11 +95,11 @@ def test_several_at_once_hear_what_each_would_alone(
 ) -> None:
     alone = [on_socket(client, {**fields, "seed": seed}, *words(TEXT)) for seed in range(3)]
     with ThreadPoolExecutor(3) as pool:
-        asked = [
+        requested = [
             pool.submit(on_socket, client, {**fields, "seed": seed}, *words(TEXT))
             for seed in range(3)
         ]
-        together = [one.result(60) for one in asked]
+        together = [one.result(60) for one in requested]
     for one, other in zip(alone, together, strict=True):
         assert np.abs(one - other).max() <= LSB
 
@@ -115,8 +115,8 @@ def test_barge_in_frees_the_slot_and_the_next_is_whole(
         say(socket, CANCEL, config(**fields), *words(TEXT), DONE)
         cut, _ = hear(socket)
         wait_until(lambda: engine.stats().running <= 1)
-        told, audio = hear(socket)
-    assert (cut[-1]["finish_reason"], told[-1]["finish_reason"]) == ("cancelled", "length")
+        events, audio = hear(socket)
+    assert (cut[-1]["finish_reason"], events[-1]["finish_reason"]) == ("cancelled", "length")
     written = over_http(client, **fields)
     assert np.abs(np.frombuffer(audio, "<i2").astype(int) - written).max() <= LSB
 
@@ -128,21 +128,21 @@ def test_sentences_follow_each_other_without_a_hole(
         say(
             socket, config(**fields, split_granularity="sentence"), *words("One. Two. Three."), DONE
         )
-        told, audio = hear(socket)
-    sentences = told[-1]["sentences"]
+        events, audio = hear(socket)
+    sentences = events[-1]["sentences"]
     assert [each["text"] for each in sentences] == ["One.", "Two.", "Three."]
     assert len(audio) == 3 * 2 * MOST * FRAME_SAMPLES
     assert sentences[-1]["end"] == pytest.approx(len(audio) / 2 / 24_000)
 
 
 def test_a_recording_of_ones_own_is_spoken_with(client: TestClient, engine: Engine) -> None:
-    if not any(own.clone for own in engine.capabilities().values()):
+    if not any(able.clone for able in engine.capabilities().values()):
         form = {"data": {"consent": "true"}, "files": {"audio": recording()}}
         assert client.post("/v1/audio/embeddings", **form).status_code == 422
         return
     heard = f"data:audio/wav;base64,{base64.b64encode(recording()).decode()}"
     most = {"max_new_tokens": MOST, "ignore_eos": True}
-    for told in ({"ref_text": "What I said in it."}, {}):
-        fields = {"ref_audio": heard, "consent": True, **told, **most}
+    for each in ({"ref_text": "What I said in it."}, {}):
+        fields = {"ref_audio": heard, "consent": True, **each, **most}
         spoken = on_socket(client, fields, *words(TEXT))
         assert np.abs(spoken - over_http(client, **fields)).max() <= LSB

@@ -33,13 +33,13 @@ LONG = {"type": "input.text", "text": "A word. " * 200}
 
 def hear(socket: WebSocketTestSession, until: str = "session.done") -> tuple[list[Any], bytes]:
     """Messages up to one of a type, and the audio between them."""
-    told: list[Any] = []
+    reports: list[Any] = []
     audio = b""
-    while not told or told[-1]["type"] != until:
+    while not reports or reports[-1]["type"] != until:
         message = socket.receive()
         if message["type"] == "websocket.close":
-            raise WebSocketDisconnect(message["code"], str(told)[:600])
+            raise WebSocketDisconnect(message["code"], str(reports)[:600])
         audio += message.get("bytes") or b""
         if message.get("text"):
-            told.append(json.loads(message["text"]))
-    return told, audio
+            reports.append(json.loads(message["text"]))
+    return reports, audio

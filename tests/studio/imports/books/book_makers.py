@@ -70,7 +70,7 @@ def pdf(pages: Sequence[Sequence[str]], outline: Mapping[int, str] = {}) -> byte
     tree = f"/First {entries} 0 R /Last {last} 0 R /Count {len(outline)}" if outline else ""
     objects.append(f"<< /Type /Outlines {tree} >>")
     for lines in pages:
-        content = "BT /F1 12 Tf 14 TL 50 780 Td " + " T* ".join(f"({own}) Tj" for own in lines)
+        content = "BT /F1 12 Tf 14 TL 50 780 Td " + " T* ".join(f"({line}) Tj" for line in lines)
         content += " ET"
         objects.append(
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents "
@@ -87,9 +87,9 @@ def pdf(pages: Sequence[Sequence[str]], outline: Mapping[int, str] = {}) -> byte
 
 def _numbered(objects: Sequence[str]) -> bytes:
     data, places = b"%PDF-1.4\n", []
-    for number, own in enumerate(objects, 1):
+    for number, each in enumerate(objects, 1):
         places.append(len(data))
-        data += f"{number} 0 obj\n{own}\nendobj\n".encode("latin-1")
+        data += f"{number} 0 obj\n{each}\nendobj\n".encode("latin-1")
     table = "".join(f"{place:010} 00000 n \n" for place in places)
     head = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n"
     end = f"<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(data)}\n%%EOF\n"

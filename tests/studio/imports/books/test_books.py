@@ -19,8 +19,8 @@ NCX = (
 )
 
 
-def said(script: Script) -> list[tuple[str, str, str]]:
-    return [(script.chapters[own.chapter], own.speaker, own.text) for own in script.lines]
+def lines_of(script: Script) -> list[tuple[str, str, str]]:
+    return [(script.chapters[line.chapter], line.speaker, line.text) for line in script.lines]
 
 
 def test_a_book_is_read_in_the_order_of_its_spine() -> None:
@@ -32,7 +32,7 @@ def test_a_book_is_read_in_the_order_of_its_spine() -> None:
         "<p>Anna: Good, <ruby>漢<rt>han</rt></ruby> it is.</p>",
     }
     book = epub(pages, {"OEBPS/toc.ncx": NCX})
-    assert said(script_of_file("Book.EPUB", book)) == [
+    assert lines_of(script_of_file("Book.EPUB", book)) == [
         ("Chapter 1. The Storm", "", "Chapter 1. The Storm"),
         ("Chapter 1. The Storm", "", "It rained for a week."),
         ("Chapter 1. The Storm", "", "“Who is there?” she asked."),
@@ -45,7 +45,7 @@ def test_a_book_is_read_in_the_order_of_its_spine() -> None:
 
 def test_an_empty_heading_is_no_title() -> None:
     script = script_of_file("a.epub", epub({"a.xhtml": '<div><h2 id="x"/>It rained.</div>'}))
-    assert said(script) == [("", "", "It rained.")]
+    assert lines_of(script) == [("", "", "It rained.")]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_an_empty_heading_is_no_title() -> None:
 def test_a_page_is_read_in_the_encoding_that_it_declares(declared: str, codec: str) -> None:
     page = f"<?xml version='1.0' {declared}?><html><body><p>Grüße.</p></body></html>"
     book = epub({"a.xhtml": ""}, {"OEBPS/a.xhtml": page.encode(codec)})
-    assert said(script_of_file("a.epub", book)) == [("", "", "Grüße.")]
+    assert lines_of(script_of_file("a.epub", book)) == [("", "", "Grüße.")]
 
 
 def test_a_copy_protected_book_is_refused_in_words() -> None:
@@ -76,7 +76,7 @@ def test_a_word_document_has_its_headings_as_chapters_and_no_deleted_text() -> N
         + '<w:p><w:pPr><w:outlineLvl w:val="0"/></w:pPr><w:r><w:t>Two</w:t></w:r></w:p>'
         + paragraph("The end.")
     )
-    assert said(script_of_file("a.docx", docx(body))) == [
+    assert lines_of(script_of_file("a.docx", docx(body))) == [
         ("One & all", "", "One & all"),
         ("One & all", "", "It was late and dark."),
         ("One & all", "Anna", "Who is it?"),
@@ -100,7 +100,7 @@ def test_a_pdf_has_paragraphs_without_page_numbers_heads_and_divided_words() -> 
     more = ["The Book of Rain", "had happened there that night.", "2"]
     last = ["The Book of Rain", "And that was all that anyone ever said about it.", "- 3 -"]
     script = script_of_file("a.pdf", pdf([page, more, last], {0: "Chapter one"}))
-    assert [text for *_, text in said(script)] == [
+    assert [text for *_, text in lines_of(script)] == [
         "Chapter one",
         "It had been raining for a whole week when the lighthouse keeper saw the ship that he had "
         "been waiting for, and ran down the stairs at once.",
@@ -169,7 +169,7 @@ def test_a_document_is_found_where_its_package_says() -> None:
 )
 def test_what_word_does_not_show_in_the_line_is_not_spoken(run: str) -> None:
     body = f"<w:p><w:r><w:t>私は</w:t></w:r><w:r>{run}</w:r><w:r><w:t>に行く。</w:t></w:r></w:p>"
-    assert said(script_of_file("a.docx", docx(body))) == [("", "", "私は日本に行く。")]
+    assert lines_of(script_of_file("a.docx", docx(body))) == [("", "", "私は日本に行く。")]
 
 
 def test_what_libreoffice_writes_has_no_contents_and_boxes_are_lines_of_their_own() -> None:

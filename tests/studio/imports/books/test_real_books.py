@@ -69,8 +69,8 @@ def test_chapters_are_the_books_own_contents_and_headings_below_are_text() -> No
     page_list = '<nav epub:type="page-list"><ol><li><a href="a.xhtml#p9">9</a></li></ol></nav>'
     found = imported("a.epub", book(pages, toc(*entries) + page_list))
     assert found.script.chapters == ("1. The Storm", "II: The Key", "Exit")
-    said = [(found.script.chapters[own.chapter], own.text) for own in found.script.lines]
-    assert said == [
+    spoken = [(found.script.chapters[line.chapter], line.text) for line in found.script.lines]
+    assert spoken == [
         ("1. The Storm", "1. The Storm"),
         ("1. The Storm", "It rained for a week, and nobody came to the door."),
         ("1. The Storm", "A Section"),
@@ -215,12 +215,12 @@ def test_tables_are_read_row_by_row_and_those_for_layout_as_text() -> None:
 
 def test_a_play_in_rows_is_cast() -> None:
     rows = "".join(
-        f'<tr><td epub:type="z3998:persona">{who}</td><td>{said}</td></tr>'
-        for who, said in [("Lane", "Yes, sir."), ("Algernon", "Tea: at once."), ("Lane", "Sir.")]
+        f'<tr><td epub:type="z3998:persona">{who}</td><td>{each}</td></tr>'
+        for who, each in [("Lane", "Yes, sir."), ("Algernon", "Tea: at once."), ("Lane", "Sir.")]
     )
     found = imported("a.epub", epub({"a.xhtml": f"<table>{rows}</table>"}))
-    said = [(line.speaker, line.text) for line in found.script.lines]
-    assert said == [("Lane", "Yes, sir."), ("Algernon", "Tea: at once."), ("Lane", "Sir.")]
+    spoken = [(line.speaker, line.text) for line in found.script.lines]
+    assert spoken == [("Lane", "Yes, sir."), ("Algernon", "Tea: at once."), ("Lane", "Sir.")]
 
 
 CORE = (

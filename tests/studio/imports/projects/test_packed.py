@@ -23,11 +23,11 @@ LINES, WITH_TAKES = 20_000, 2_500
 @pytest.fixture(scope="module")
 def longest() -> Project:
     lines = tuple(Line(id=number, text="木\n", chapter=number % 7) for number in range(LINES))
-    own = tuple(LineTake(key=str(take), text='"') for take in range(8))
+    takes = tuple(LineTake(key=str(take), text='"') for take in range(8))
     return Project(
         script=Script(lines=lines, chapters=("One",) * 7, issued=LINES),
         casting=Casting(default="ryan"),
-        takes=dict.fromkeys(range(WITH_TAKES), own),
+        takes=dict.fromkeys(range(WITH_TAKES), takes),
     )
 
 

@@ -44,8 +44,10 @@ def made(projects: Projects) -> str:
 
 
 def file_of(projects: Projects, number: str, folder: Path) -> bytes:
-    own = projects.open(number)
-    return export_project(folder / "p.zip", own, jobs_of(), projects.sounds(number)).read_bytes()
+    project = projects.open(number)
+    return export_project(
+        folder / "p.zip", project, jobs_of(), projects.sounds(number)
+    ).read_bytes()
 
 
 def import_project(projects: Projects, file: io.BytesIO) -> str:
@@ -81,12 +83,12 @@ def test_a_project_comes_back_with_its_audio_and_takes(projects: Projects, tmp_p
 def test_no_name_leads_out_of_the_project(projects: Projects, tmp_path: Path, name: str) -> None:
     data = file_of(projects, made(projects), tmp_path)
     with ZipFile(io.BytesIO(data)) as archive:
-        own = {each: archive.read(each) for each in archive.namelist()}
+        files = {each: archive.read(each) for each in archive.namelist()}
     folder = tmp_path / "deep" / "scripts"
     other = Projects(folder)
-    again = import_project(other, io.BytesIO(zipped({**own, name: flac()})))
+    again = import_project(other, io.BytesIO(zipped({**files, name: flac()})))
     inside = {each.name for each in (folder / again / "sounds").iterdir()}
-    assert inside == {Path(each).name for each in own if each.startswith("sounds/")}
+    assert inside == {Path(each).name for each in files if each.startswith("sounds/")}
     assert [each.name for each in tmp_path.rglob("*evil*")] == []
 
 
@@ -117,14 +119,14 @@ def test_hostile_files_are_refused_and_leave_nothing(projects: Projects, tmp_pat
 
 def written(projects: Projects, **changes: object) -> bytes:
     """A good project's file with some keys changed, as `script__issued=1`."""
-    own = json.loads(projects.open(made(projects)).model_dump_json())
+    read = json.loads(projects.open(made(projects)).model_dump_json())
     for path, value in changes.items():
         *way, last = path.split("__")
-        place = own
+        place = read
         for key in way:
             place = place[int(key) if key.isdigit() else key]
         place[int(last) if last.isdigit() else last] = value
-    return zipped({"project.json": json.dumps(own)})
+    return zipped({"project.json": json.dumps(read)})
 
 
 SPELLING = {"written": "a", "spoken": "b"}
@@ -151,7 +153,7 @@ WRONG: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize("changes", WRONG, ids=lambda own: next(iter(own)))
+@pytest.mark.parametrize("changes", WRONG, ids=lambda each: next(iter(each)))
 def test_what_no_project_has_is_refused(projects: Projects, changes: dict[str, object]) -> None:
     assert import_project(projects, io.BytesIO(written(projects)))
     with pytest.raises(InvalidText):

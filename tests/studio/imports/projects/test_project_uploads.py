@@ -86,14 +86,14 @@ def test_one_upload_of_an_address_and_few_in_all(uploads: ProjectUploads) -> Non
             await held.wait()
             yield FILE[100:]
 
-        own = [asyncio.create_task(uploads.receive(slow(), len(FILE), str(n))) for n in range(4)]
+        tasks = [asyncio.create_task(uploads.receive(slow(), len(FILE), str(n))) for n in range(4)]
         await asyncio.sleep(0)
         for address in ("0", "another"):
             with pytest.raises(HTTPException) as refused:
                 await uploads.receive(pieces(FILE), len(FILE), address)
             assert refused.value.status_code == 429
         held.set()
-        assert len(set(await asyncio.gather(*own))) == 4
+        assert len(set(await asyncio.gather(*tasks))) == 4
 
     asyncio.run(crowd())
 

@@ -117,9 +117,9 @@ def test_a_cue_begins_with_its_first_line_and_fades_after_its_last_one(case: Cas
     begin, end = spans[1].start, spans[1].end
     assert not heard[:begin].any()
     assert abs(heard[begin]) == 0  # a fade begins at nothing
-    own = case.sounds.read("music") / 32768.0
+    music = case.sounds.read("music") / 32768.0
     inner = slice(begin + SECOND // 2, end)
-    assert np.array_equal(heard[inner], own[SECOND // 2 : end - begin])
+    assert np.array_equal(heard[inner], music[SECOND // 2 : end - begin])
     faded = end + round(0.8 * SECOND)
     last = np.abs(heard[faded - 240 : faded]).max()
     assert 0 < last < 0.001  # and ends at nothing
@@ -216,12 +216,12 @@ def test_cues_follow_their_lines(data: st.DataObject):
     script = Script(lines=lines, chapters=("a", "b", "c"), issued=size)
     over = data.draw(st.sampled_from(["lines", "chapter"]))
     ids = st.integers(0, size - 1)
-    own = cue(over=over, first=data.draw(ids), last=data.draw(ids))
-    before = {lines[place].id for place in lines_under(own, script)}
+    changed = cue(over=over, first=data.draw(ids), last=data.draw(ids))
+    before = {lines[place].id for place in lines_under(changed, script)}
     left = data.draw(st.permutations(lines))[: data.draw(st.integers(1, size))]
     after = script.model_copy(update={"lines": tuple(left)})
-    [kept] = followed((own,), script, after)
+    [kept] = followed((changed,), script, after)
     under = {after.lines[place].id for place in lines_under(kept, after)}
     assert under
     assert not before & {line.id for line in left} or under & before
-    assert followed((own,), script, script) == (own,)
+    assert followed((changed,), script, script) == (changed,)

@@ -18,7 +18,7 @@ from studio.scripts.rendering.script_music import ScriptMusic
 from studio.ui.tabs.script.handlers import ScriptTab
 from tests.studio.scripts.music.test_script_music import Reader, exported
 from tests.support.script_tab_makers import spoken, whole
-from tests.support.tab_makers import heard, told
+from tests.support.tab_makers import heard, payloads_of
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def music(studio: Studio) -> ScriptMusic:
 
 
 def played(playback: ScriptPlayback, number: str, **start: Any) -> np.ndarray[Any, Any]:
-    payloads = told(playback.speak(number, True, **start))
+    payloads = payloads_of(playback.speak(number, True, **start))
     return np.frombuffer(heard([each for each in payloads if each]), np.int16)
 
 

@@ -135,9 +135,9 @@ def test_a_rendering_that_is_stopped_goes_on_where_it_was(
     assert engine.running == 0
     assert all(stopped.status(job.line) in ("done", "waiting") for job in jobs)
     done = [job for job in jobs if job.key in LineAudio(folder)]
-    asked = len(engine.asked)
+    before = len(engine.asked)
     run(finish())
-    assert len(engine.asked) - asked == len(jobs) - len(done)
+    assert len(engine.asked) - before == len(jobs) - len(done)
     assert all(status_of(job, LineAudio(folder)) == "done" for job in jobs)
 
 
@@ -343,7 +343,7 @@ def test_no_line_begins_while_others_are_in_a_hurry_unless_it_is_awaited(
 
     async def work() -> None:
         async with BatchSynthesis(
-            engine, jobs, LineAudio(tmp_path), listening=listening, yields=lambda own: hurry[0]
+            engine, jobs, LineAudio(tmp_path), listening=listening, yields=lambda each: hurry[0]
         ) as rendering:
             while listening and not rendering.over:  # what is heard next, and nothing besides
                 stands = [rendering.status(job.line) for job in spoken]

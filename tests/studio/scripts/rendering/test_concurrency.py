@@ -21,7 +21,9 @@ seconds = st.floats(0, 60)
 def paced(made: list[tuple[float, bool]], at_once: int, elapsed: float) -> Pace:
     """A pace that heard its first sound `elapsed` seconds ago; `made`: seconds, is it ended."""
     now = [0.0]
-    tracks = [Track(job=None, samples=round(own * SAMPLE_RATE), ended=ended) for own, ended in made]  # type: ignore[arg-type]
+    tracks = [
+        Track(job=None, samples=round(each * SAMPLE_RATE), ended=ended) for each, ended in made
+    ]  # type: ignore[arg-type]
     pace = Pace(tracks, at_once, lambda: now[0])
     pace.lead()
     now[0] = elapsed

@@ -13,7 +13,7 @@ from studio.scripts.rendering.progress import CLEARLY, WINDOW, Forecast
 SIZE = 50  # letters of a line
 
 
-def told(seconds: Sequence[float]) -> list[tuple[float, float]]:
+def estimates(seconds: Sequence[float]) -> list[tuple[float, float]]:
     """At each second what was said to be left, over lines that take so long."""
     now = 0.0
     forecast = Forecast(SIZE * len(seconds), lambda: now)
@@ -36,7 +36,7 @@ def test_a_slow_line_among_many_does_not_change_it(slow: list[float]) -> None:
     lines = [5.0] * 30
     for place, each in enumerate(slow):
         lines[8 + 3 * place] = each
-    for (before, was), (now, left) in pairwise(told(lines)):
+    for (before, was), (now, left) in pairwise(estimates(lines)):
         counted = max(0.0, was - (now - before))
         assert left <= was + 1e-6 or left - counted > CLEARLY * left  # it falls, unless far off
         assert left >= 0
@@ -44,7 +44,7 @@ def test_a_slow_line_among_many_does_not_change_it(slow: list[float]) -> None:
 
 def test_it_is_about_right_and_never_swings() -> None:
     quick_and_slow = [4.0, 8.0] * 40
-    seen = told(quick_and_slow)
+    seen = estimates(quick_and_slow)
     whole = sum(quick_and_slow)
     late = [(now, left) for now, left in seen if now > 40 and left > 60]
     assert all(abs(now + left - whole) < 0.4 * whole for now, left in late)
@@ -54,5 +54,5 @@ def test_it_is_about_right_and_never_swings() -> None:
 
 def test_one_line_of_a_book_tells_no_time() -> None:
     """A first line of eight seconds made it "about 9 h 50 min"."""
-    assert told([8.0] + [2.0] * 1_000)[0][0] >= WINDOW
-    assert told([2.0] * 5)[0][0] == 2.0  # of a short script it tells enough
+    assert estimates([8.0] + [2.0] * 1_000)[0][0] >= WINDOW
+    assert estimates([2.0] * 5)[0][0] == 2.0  # of a short script it tells enough

@@ -32,7 +32,7 @@ from tests.support.script_tab_makers import (
     statuses,
     whole,
 )
-from tests.support.tab_makers import heard, make_studio, told
+from tests.support.tab_makers import heard, make_studio, payloads_of
 
 Result = TypeVar("Result")
 
@@ -63,7 +63,7 @@ def test_what_is_spoken_is_heard_in_order_and_kept(tab, number):
 
 
 def test_making_without_listening_tells_the_player_nothing(tab, number):
-    assert not [each for each in told(tab.playback.speak(number, False)) if each]
+    assert not [each for each in payloads_of(tab.playback.speak(number, False)) if each]
     assert statuses(tab, number) == ["done"] * LINES
 
 
@@ -71,7 +71,7 @@ def test_a_redo_has_a_seed_of_its_own_and_undo_brings_the_first_take_back(tab, n
     spoken(tab, number, aloud=False)
     before = tab.store.open(number)
     line = before.script.lines[1].id
-    sound = heard(told(tab.playback.redo(number, line)))
+    sound = heard(payloads_of(tab.playback.redo(number, line)))
     after = tab.store.open(number)
     assert after.job(line).key != before.job(line).key
     assert sound == after.sounds.read(after.job(line).key).tobytes()
@@ -85,21 +85,21 @@ def test_a_line_is_heard_alone_and_from_a_line_on(tab, number):
     spoken(tab, number, aloud=False)
     opened = tab.store.open(number)
     third = opened.script.lines[2].id
-    alone = heard(told(tab.playback.listen(number, third)))
+    alone = heard(payloads_of(tab.playback.listen(number, third)))
     assert alone == opened.sounds.read(opened.job(third).key).tobytes()
-    onward = heard([each for each in told(tab.playback.speak(number, True, third)) if each])
+    onward = heard([each for each in payloads_of(tab.playback.speak(number, True, third)) if each])
     assert whole(tab, number).endswith(onward)
     assert onward.startswith(alone)
 
 
-@pytest.mark.parametrize("asked", [("gone", 1), ("", 1), ("../x", 0)])
-def test_what_cannot_be_spoken_is_refused_in_words(tab, asked):
-    for told_ in (
-        tab.playback.speak(asked[0], True),
-        tab.playback.redo(*asked),
-        tab.playback.listen(*asked),
+@pytest.mark.parametrize("arguments", [("gone", 1), ("", 1), ("../x", 0)])
+def test_what_cannot_be_spoken_is_refused_in_words(tab, arguments):
+    for payloads in (
+        tab.playback.speak(arguments[0], True),
+        tab.playback.redo(*arguments),
+        tab.playback.listen(*arguments),
     ):
-        [payload] = told(told_)
+        [payload] = payloads_of(payloads)
         assert payload["ended"]["reason"] == "refused"
         assert payload["ended"]["message"]
 
@@ -186,7 +186,7 @@ def test_stop_and_looking_leave_what_was_typed(slow_studio):
 
 def test_a_line_that_is_gone_is_told_plainly(tab, number):
     for gone in (tab.playback.speak(number, True, 99), tab.playback.redo(number, 99)):
-        [payload] = told(gone)
+        [payload] = payloads_of(gone)
         assert "There is no line 99" in payload["ended"]["message"]
 
 
@@ -197,7 +197,7 @@ def test_two_windows_hear_one_rendering_that_goes_on_without_them(slow_studio):
         number = tab.store.read("", LONG).number
         one, two = tab.playback.speak(number, True), tab.playback.speak(number, True)
         takes = [(await each.__anext__())["id"] for each in (one, two)]
-        assert len({id(own) for own in tab.playback._renders[number]}) == 1
+        assert len({id(each) for each in tab.playback._renders[number]}) == 1
         slow_studio.live.leave(takes[0])
         tab.stopped(event(id=takes[0]))
         await _through(one)
@@ -294,10 +294,10 @@ def test_a_page_looks_on_while_a_long_script_is_prepared(tab, number, monkeypatc
     """Before: what took more than two seconds was made and never shown."""
     prepare, may_go_on, began = tab.playback._ready, threading.Event(), threading.Event()
 
-    def slowly(*asked: Any) -> Any:
+    def slowly(*arguments: Any) -> Any:
         began.set()
         assert may_go_on.wait(60)
-        return prepare(*asked)
+        return prepare(*arguments)
 
     async def work() -> list[bool]:
         speaking = asyncio.ensure_future(_through(tab.playback.speak(number, False)))

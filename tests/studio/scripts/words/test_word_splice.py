@@ -18,10 +18,10 @@ TEACHER = Path(__file__).parents[2] / "word_times"
 
 @pytest.fixture(scope="module")
 def sentence() -> tuple[str, Pcm]:
-    told = json.loads((TEACHER / "teacher.json").read_text())[1]
+    read = json.loads((TEACHER / "teacher.json").read_text())[1]
     start = json.loads((TEACHER / "teacher.json").read_text())[0]["samples"]
     sound, _ = soundfile.read(TEACHER / "teacher.ogg", dtype="int16")
-    return told["text"], sound[start : start + told["samples"]]
+    return read["text"], sound[start : start + read["samples"]]
 
 
 def test_words_stand_in_the_text_and_follow_each_other_in_the_sound(

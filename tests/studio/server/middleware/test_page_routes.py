@@ -98,12 +98,12 @@ def echo(limit_open: bool = True) -> TestClient:
 
 
 def test_events_have_bodies_of_a_size() -> None:
-    asked = echo()
+    client = echo()
     text = json.dumps({"data": ["x" * 2_000_000]})
-    assert asked.post("/gradio_api/queue/join", content=text).text == str(len(text))
+    assert client.post("/gradio_api/queue/join", content=text).text == str(len(text))
     large = b"x" * (EVENT_BYTES + 1)
-    assert asked.post("/gradio_api/queue/join", content=large).status_code == 413
+    assert client.post("/gradio_api/queue/join", content=large).status_code == 413
     pieces = (large[start : start + 65536] for start in range(0, len(large), 65536))
-    assert asked.post("/gradio_api/queue/join", content=pieces).status_code == 413
-    assert asked.post("/gradio_api/queue/join", content=b"1," * 300_000).status_code == 413
-    assert asked.post("/gradio_api/cancel", content=b"x" * 20_000).status_code == 413
+    assert client.post("/gradio_api/queue/join", content=pieces).status_code == 413
+    assert client.post("/gradio_api/queue/join", content=b"1," * 300_000).status_code == 413
+    assert client.post("/gradio_api/cancel", content=b"x" * 20_000).status_code == 413

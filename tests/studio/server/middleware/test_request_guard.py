@@ -22,9 +22,9 @@ SOCKET = "/v1/audio/speech/stream"
 
 
 def client(engine: FakeEngine, library: Library, **settings: object) -> TestClient:
-    own = StudioSettings.model_validate(settings)
-    application = create_api(engine, library, own.api)
-    protect(application, engine, own)
+    configured = StudioSettings.model_validate(settings)
+    application = create_api(engine, library, configured.api)
+    protect(application, engine, configured)
     return TestClient(application)
 
 
@@ -48,8 +48,8 @@ def client(engine: FakeEngine, library: Library, **settings: object) -> TestClie
 def test_only_known_names_are_answered(
     engine: FakeEngine, library: Library, host: str, status: int
 ) -> None:
-    asked = client(engine, library, hosts=("studio.example",))
-    answer = asked.get("/v1/models", headers={"host": host})
+    response = client(engine, library, hosts=("studio.example",))
+    answer = response.get("/v1/models", headers={"host": host})
     assert answer.status_code == status
     if status != 200:
         assert "TIMBRE_HOSTS" in answer.json()["error"]["message"]
@@ -57,9 +57,9 @@ def test_only_known_names_are_answered(
 
 def test_a_program_that_names_no_host_is_answered(engine: FakeEngine, library: Library) -> None:
     """As HTTP/1.0 allows; no browser leaves it out."""
-    own = StudioSettings()
-    application = create_api(engine, library, own.api)
-    protect(application, engine, own)
+    settings = StudioSettings()
+    application = create_api(engine, library, settings.api)
+    protect(application, engine, settings)
     with serving(application) as url:
         where = url.removeprefix("http://").split(":")
         with socket.create_connection((where[0], int(where[1])), 20) as line:
@@ -89,18 +89,18 @@ def test_a_program_that_names_no_host_is_answered(engine: FakeEngine, library: L
 def test_pages_of_other_sites_send_nothing(
     engine: FakeEngine, library: Library, host: str, origin: str | None, status: int
 ) -> None:
-    asked = client(
+    guarded = client(
         engine, library, hosts=("studio.example",), api={"origins": ("https://friend.example",)}
     )
     headers = {"host": host} | ({} if origin is None else {"origin": origin})
-    assert asked.post("/v1/audio/speech", json=BODY, headers=headers).status_code == status
+    assert guarded.post("/v1/audio/speech", json=BODY, headers=headers).status_code == status
     if status == 200:
-        with asked.websocket_connect(SOCKET, headers=headers):
+        with guarded.websocket_connect(SOCKET, headers=headers):
             pass
     else:
         with (
             pytest.raises(WebSocketDenialResponse),
-            asked.websocket_connect(SOCKET, headers=headers),
+            guarded.websocket_connect(SOCKET, headers=headers),
         ):
             pass
 
@@ -126,11 +126,11 @@ def test_pages_of_other_sites_log_nobody_out(
 
 
 def test_a_key_does_not_open_the_door_to_other_sites(engine: FakeEngine, library: Library) -> None:
-    asked = client(engine, library, hosts=("studio.example",), api={"keys": ("key",)})
+    response = client(engine, library, hosts=("studio.example",), api={"keys": ("key",)})
     headers = {"host": "studio.example", "origin": "https://evil.example"}
     headers["authorization"] = "Bearer key"
-    assert asked.post("/v1/audio/speech", json=BODY, headers=headers).status_code == 403
-    answer = asked.get("/v1/models", headers=headers)
+    assert response.post("/v1/audio/speech", json=BODY, headers=headers).status_code == 403
+    answer = response.get("/v1/models", headers=headers)
     assert "access-control-allow-origin" not in answer.headers
     assert "access-control-allow-credentials" not in answer.headers
 
@@ -165,8 +165,8 @@ def test_cookies_stay_with_our_pages_unless_embedded(embedded: bool, expected: s
         answer.set_cookie("other", "2", samesite="lax")
         await answer(scope, receive, send)  # type: ignore[arg-type]
 
-    asked = TestClient(RequestGuard(app, hosts=("testserver",), embedded=embedded))
-    cookies = asked.get("/").headers.get_list("set-cookie")
+    response = TestClient(RequestGuard(app, hosts=("testserver",), embedded=embedded))
+    cookies = response.get("/").headers.get_list("set-cookie")
     assert len(cookies) == 2
     assert expected in cookies[0]
     assert "Secure" in cookies[0]

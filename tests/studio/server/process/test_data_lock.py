@@ -34,8 +34,8 @@ def test_a_second_server_is_told_who_has_the_folder(tmp_path: Path) -> None:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(InvalidSetting) as refused, data_lock(folder):
             pytest.fail("two servers")
-        told = str(refused.value)
-        assert f"process {holder.pid} on {socket.gethostname()}, since 20" in told
+        message = str(refused.value)
+        assert f"process {holder.pid} on {socket.gethostname()}, since 20" in message
         with data_lock(tmp_path / "another"):
             pass
         holder.send_signal(signal.SIGKILL)  # nothing is cleaned up

@@ -14,7 +14,7 @@ from engine import Clone, SpeechRequest, learn_shift, parse_blend, speaker_space
 from engine.testing import fake_capabilities
 from studio.ui.speech_form import asked_for
 from studio.ui.tabs.blend_handlers import STEPS, BlendTab, path, written
-from tests.support.tab_makers import heard, some_clone, told
+from tests.support.tab_makers import heard, payloads_of, some_clone
 
 weights = st.lists(st.floats(0, 100), min_size=1, max_size=4).filter(lambda all_: sum(all_) > 1)
 
@@ -48,7 +48,7 @@ def test_the_pad_writes_what_the_text_puts_back(studio):
 def test_letting_go_in_a_corner_sounds_like_the_voice_there(studio):
     tab = BlendTab(studio)
     picked = [name for _, name in tab.voices()[:2]]
-    payloads = told(tab.speak_there(picked, "linear", "hi you", "", True, at(1, 0)))
+    payloads = payloads_of(tab.speak_there(picked, "linear", "hi you", "", True, at(1, 0)))
     assert payloads[-1]["state"] == "done"
     alone = studio.choices().blend(picked[1])
     line = SpeechRequest("hi you", alone, seed=0)
@@ -56,14 +56,17 @@ def test_letting_go_in_a_corner_sounds_like_the_voice_there(studio):
 
 
 def test_letting_go_silently_says_nothing(studio):
-    assert told(BlendTab(studio).speak_there(["ryan"], "linear", "hi", "", False, at(0, 0))) == []
+    assert (
+        payloads_of(BlendTab(studio).speak_there(["ryan"], "linear", "hi", "", False, at(0, 0)))
+        == []
+    )
 
 
 def test_all_nine_steps_are_one_take_in_order(studio):
     tab = BlendTab(studio)
     picked = [name for _, name in tab.voices()[:2]]
-    sound = np.frombuffer(heard(told(tab.speak_all(picked, "linear", "abc"))), np.int16)
-    sayings = [heard(told(tab.speak(each, "linear", "abc"))) for each in path(picked)]
+    sound = np.frombuffer(heard(payloads_of(tab.speak_all(picked, "linear", "abc"))), np.int16)
+    sayings = [heard(payloads_of(tab.speak(each, "linear", "abc"))) for each in path(picked)]
     assert len(sayings) == STEPS
     loud = sound[sound != 0]
     one_by_one = np.frombuffer(b"".join(sayings), np.int16)
@@ -72,13 +75,13 @@ def test_all_nine_steps_are_one_take_in_order(studio):
 
 @pytest.mark.parametrize("recipe", ["", "nobody(2)", "ryan(", "ryan(0)"])
 def test_a_text_that_is_no_blend_is_told_in_words(studio, recipe):
-    last = told(BlendTab(studio).speak(recipe, "linear", "hi"))[-1]
+    last = payloads_of(BlendTab(studio).speak(recipe, "linear", "hi"))[-1]
     assert last["ended"]["reason"] == "refused"
     assert last["ended"]["message"].endswith(".")
 
 
 def test_nine_steps_of_one_voice_are_refused(studio):
-    last = told(BlendTab(studio).speak_all(["ryan"], "linear", "hi"))[-1]
+    last = payloads_of(BlendTab(studio).speak_all(["ryan"], "linear", "hi"))[-1]
     assert last["ended"]["message"] == "Pick two voices first."
 
 
@@ -110,7 +113,7 @@ def test_kept_voices_with_odd_names_can_be_blended(studio):
     tab = BlendTab(studio)
     label, name = tab.voices()[-1]
     assert label == "Max (old), or: so+so"
-    last = told(tab.speak(written([name, tab.voices()[0][1]], [1, 1]), "linear", "hi"))[-1]
+    last = payloads_of(tab.speak(written([name, tab.voices()[0][1]], [1, 1]), "linear", "hi"))[-1]
     assert last["ended"]["reason"] == "finished"
 
 
@@ -158,7 +161,7 @@ def test_a_spoken_blend_is_kept_once_beside_the_one_before(studio, method):
     tab, ids = BlendTab(studio), ("", "")
     picked = [name for _, name in tab.voices()[:2]]
     for recipe in (written(picked, (70, 30)), written(picked, (20, 80))):
-        payloads = told(tab.speak(recipe, method, "hi you", "", "me"))
+        payloads = payloads_of(tab.speak(recipe, method, "hi you", "", "me"))
         number = payloads[-1]["ended"]["take"]
         take = studio.takes.get(number)
         assert studio.takes.pcm(number).tobytes() == heard(payloads)
@@ -167,6 +170,6 @@ def test_a_spoken_blend_is_kept_once_beside_the_one_before(studio, method):
         assert blend.method == method
         before, ids = ids, tab.kept(ids, SimpleNamespace(_data={"take": number}))[0]
         assert ids == (number, before[0])
-    told(tab.speak(recipe, method, "hi you", "", "me"))  # again: the same sound, no new take
-    told(tab.speak(written(picked, (50, 50)), method, "hi you"))  # the map: nobody's take
+    payloads_of(tab.speak(recipe, method, "hi you", "", "me"))  # again: the same sound, no new take
+    payloads_of(tab.speak(written(picked, (50, 50)), method, "hi you"))  # the map: nobody's take
     assert len(studio.takes.search(owner="me")) == 2

@@ -18,7 +18,7 @@ from studio.ui.tabs import blend
 from studio.ui.tabs.blend_handlers import BlendTab
 from studio.ui.voice_map import map_value
 from tests.support.browser import OpenPage, Server, Tap, expect, until_silent
-from tests.support.tab_makers import app_of, heard, make_studio, save_many, some_clone, told
+from tests.support.tab_makers import app_of, heard, make_studio, payloads_of, save_many, some_clone
 
 
 def learn_glad(studio: Studio) -> None:
@@ -58,24 +58,30 @@ def test_what_is_written_for_a_place_is_spoken_and_played_again(
     learn_glad(studio)
     tab = BlendTab(studio)
     moved = SimpleNamespace(_data={"recipe": "ryan(60)+vivian(40)+glad(0.5)"})
-    first = told(tab.speak_found("linear", "Hi you.", "", moved))
+    first = payloads_of(tab.speak_found("linear", "Hi you.", "", moved))
     engine, submit = studio.engine, studio.engine.submit
     monkeypatch.setattr(engine, "submit", lambda request: pytest.fail("it was spoken again"))
-    again = told(tab.speak_found("linear", "Hi you.", "", moved))
+    again = payloads_of(tab.speak_found("linear", "Hi you.", "", moved))
     monkeypatch.undo()
     assert heard(first) == heard(again) != b""
-    asked: list[SpeechRequest] = []
-    monkeypatch.setattr(engine, "submit", lambda request: asked.append(request) or submit(request))
+    requests: list[SpeechRequest] = []
+    monkeypatch.setattr(
+        engine, "submit", lambda request: requests.append(request) or submit(request)
+    )
     for recipe, phrase in (("ryan(60)+vivian(40)", "Hi you."), (moved._data["recipe"], "Hi.")):
-        told(tab.speak_found("linear", phrase, "", SimpleNamespace(_data={"recipe": recipe})))
-    assert [(type(each.voice), each.text) for each in asked] == [
+        payloads_of(
+            tab.speak_found("linear", phrase, "", SimpleNamespace(_data={"recipe": recipe}))
+        )
+    assert [(type(each.voice), each.text) for each in requests] == [
         (Blend, "Hi you."), (Mooded, "Hi."),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("sent", [{}, {"recipe": 5}, {"recipe": "x" * 9999}, {"recipe": "nobody"}])
 def test_what_no_map_sends_is_refused(studio: Studio, sent: dict[str, Any]) -> None:
-    payloads = told(BlendTab(studio).speak_found("linear", "Hi.", "", SimpleNamespace(_data=sent)))
+    payloads = payloads_of(
+        BlendTab(studio).speak_found("linear", "Hi.", "", SimpleNamespace(_data=sent))
+    )
     assert payloads[-1]["ended"]["message"]
 
 
@@ -163,8 +169,8 @@ def test_a_mood_beside_the_pad_is_written_and_heard(page: Any) -> None:
 
 
 def test_a_page_with_the_map_that_is_left_alone_asks_for_nothing(page: Any) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
     for name in ("Pad", "Map"):
         page.get_by_role("tab", name=name).click()
-        until_silent(page, asked)
+        until_silent(page, requested)

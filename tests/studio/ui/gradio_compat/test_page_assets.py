@@ -81,8 +81,8 @@ def test_the_clock_of_a_loading_sign_ends_with_it() -> None:
 def test_only_components_that_stand_otherwise_are_told() -> None:
     [script] = FOLDER.glob("Blocks-*.js")
     plain = script.read_bytes()
-    told = b"Object.entries(this.loading_stati.current).map(([e,t])=>this.update_state_cb("
-    assert plain.count(told) == 1  # else Gradio does it otherwise
+    plain_code = b"Object.entries(this.loading_stati.current).map(([e,t])=>this.update_state_cb("
+    assert plain.count(plain_code) == 1  # else Gradio does it otherwise
     assert mended(plain).count(b"this.loading_stati.current).filter(([e,t])=>{let n=this.told") == 1
 
 

@@ -24,15 +24,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What the queue's loops ask to sleep."""
-    asked: list[float] = []
+    calls: list[float] = []
     plain = asyncio.sleep
 
     async def sleep(seconds: float) -> None:
-        asked.append(seconds)
+        calls.append(seconds)
         await plain(0)
 
     monkeypatch.setattr(queueing.asyncio, "sleep", sleep)
-    return asked
+    return calls
 
 
 def looks(queue: Any, slept: list[float], work: str) -> set[float]:

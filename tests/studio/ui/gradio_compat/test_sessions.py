@@ -65,12 +65,12 @@ def test_a_session_is_described_as_by_gradio(shell: Any) -> None:
 
 def test_a_link_to_a_session_holds_what_it_changed(shell: Any) -> None:
     """As Gradio writes one: a deep copy of each component, as JSON."""
-    own, key = SessionState(shell), next(iter(shell.blocks))
+    state, key = SessionState(shell), next(iter(shell.blocks))
     plain = type(shell.default_config).__mro__[1].config_for_block
-    own._update_value_in_config(key, "changed")
+    state._update_value_in_config(key, "changed")
     expected = [plain(key, [], block) for key, block in shell.blocks.items()]
     expected[0]["props"]["value"] = "changed"
-    link = orjson.dumps([copy.deepcopy(each) for each in own.components], default=str)
+    link = orjson.dumps([copy.deepcopy(each) for each in state.components], default=str)
     assert link == orjson.dumps(expected, default=str)
 
 
@@ -93,5 +93,5 @@ def test_a_second_session_asks_no_component(shell: Any, monkeypatch: pytest.Monk
 def test_a_changed_component_is_described_anew(shell: Any) -> None:
     key = next(key for key, block in shell.blocks.items() if isinstance(block, gr.Textbox))
     changed = gr.Textbox(label="another", render=False)
-    own = shell.default_config.config_for_block(key, [], changed)
-    assert own["props"]["label"] == "another"
+    anew = shell.default_config.config_for_block(key, [], changed)
+    assert anew["props"]["label"] == "another"

@@ -31,17 +31,17 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
         yield Studio(engine, Library(tmp_path / "voices"), LiveTakes(), Takes(tmp_path / "takes"))
 
 
-def last(told: AsyncIterator[Any]) -> Any:
+def last(statuses: AsyncIterator[Any]) -> Any:
     async def all_of() -> list[Any]:
-        return [each async for each in told]
+        return [each async for each in statuses]
 
     return asyncio.run(all_of())[-1]
 
 
 def press(studio: Studio, what: str, model: str) -> tuple[str, str]:
     event: Any = SimpleNamespace(_data={"do": what, "model": model})
-    said: tuple[str, str] = last(ModelsTab(studio).change(event))
-    return said
+    message: tuple[str, str] = last(ModelsTab(studio).change(event))
+    return message
 
 
 def test_a_row_for_each_says_what_it_can_do(studio: Studio) -> None:
@@ -53,11 +53,11 @@ def test_a_row_for_each_says_what_it_can_do(studio: Studio) -> None:
 
 
 def test_models_come_and_go(studio: Studio) -> None:
-    said, table = press(studio, "load", "custom")
-    assert said.startswith("**custom**")
+    spoken, table = press(studio, "load", "custom")
+    assert spoken.startswith("**custom**")
     assert studio.engine.stats().talkers == ("custom",)
     assert table.count('data-do="unload"') == 1
-    said, table = press(studio, "unload", "custom")
+    spoken, table = press(studio, "unload", "custom")
     assert studio.engine.stats().talkers == ()
     assert "unload" not in table
 
@@ -90,16 +90,16 @@ def test_a_model_nobody_knows_is_told(studio: Studio) -> None:
 
 @pytest.mark.parametrize("model", ["", " ", "/nowhere", "no hub id"])
 def test_what_cannot_be_loaded_leaves_all_as_it_was(studio: Studio, model: str) -> None:
-    said, _, _ = last(ModelsTab(studio).add(model))
-    assert said.startswith("⚠️ ")
+    message, _, _ = last(ModelsTab(studio).add(model))
+    assert message.startswith("⚠️ ")
     assert list(studio.engine.capabilities()) == ["custom", "<base>"]
 
 
 def test_a_folder_is_added_beside_the_models_that_speak(studio: Studio, golden_dir: Path) -> None:
     model = str(golden_dir / "custom_voice-1b7")
     stream = studio.engine.submit(SpeechRequest("x" * 60, Preset("ryan")))
-    said, table, _ = last(ModelsTab(studio).add(model))
-    assert said.startswith("**custom_voice-1b7**")
+    message, table, _ = last(ModelsTab(studio).add(model))
+    assert message.startswith("**custom_voice-1b7**")
     assert table.count("<li>") == 3
     assert set(studio.engine.stats().talkers) == {"custom", "custom_voice-1b7"}
     added = studio.engine.capabilities()["custom_voice-1b7"].speakers
@@ -115,12 +115,12 @@ def test_a_model_with_another_codec_is_offered_as_a_replacement(
     with open_engine([mini], "cpu") as engine:
         studio = Studio(engine, Library(tmp_path / "v"), LiveTakes(), Takes(tmp_path / "t"))
         tab = ModelsTab(studio)
-        said, _, instead = last(tab.add(other))
-        assert OFFER in said
+        message, _, instead = last(tab.add(other))
+        assert OFFER in message
         assert instead["visible"]
         assert list(engine.capabilities()) == ["mini"]
-        said, table, instead = last(tab.replace(other))
-        assert said.startswith("**custom_voice-1b7**")
+        message, table, instead = last(tab.replace(other))
+        assert message.startswith("**custom_voice-1b7**")
         assert table.count("<li>") == 1
         assert not instead["visible"]
         stream = engine.submit(SpeechRequest("One.", Preset("ryan"), max_frames=3))

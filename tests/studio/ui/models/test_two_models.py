@@ -22,7 +22,7 @@ from studio.ui.tabs.speak_handlers import SpeakHandlers
 from studio.ui.tabs.voices import facts
 from studio.ui.take_code import body_of
 from tests.support.browser import OpenPage, expect, open_tab, serve_page
-from tests.support.tab_makers import recording, told
+from tests.support.tab_makers import payloads_of, recording
 
 HERE = ("vivian", "ryan", "Gala")
 CUSTOM = FakeCheckpoint(fake("custom", speakers=HERE, clone=False, design=False))
@@ -69,14 +69,14 @@ def test_a_clone_is_kept_with_the_model_that_made_it(studio: Studio, tmp_path: P
     assert tab.models("")["visible"]
     for model, made in [("", "second"), ("base", "base"), ("second", "second")]:
         tab.save(f"Me {model}", "", "", heard, "", True, model)
-        saved = max(studio.library.list(), key=lambda own: own.name == f"Me {model}".strip()).id
+        saved = max(studio.library.list(), key=lambda each: each.name == f"Me {model}".strip()).id
         voice = studio.library.get(saved).voice
         assert isinstance(voice, Clone)
         assert voice.model == made
         assert talker_of(studio, saved) == made
     assert (
         "No model is called"
-        in told(tab.speak(heard, "", True, "hi", "gone"))[-1]["ended"]["message"]
+        in payloads_of(tab.speak(heard, "", True, "hi", "gone"))[-1]["ended"]["message"]
     )
 
 
@@ -97,11 +97,11 @@ def test_a_voice_whose_model_left_says_so(studio: Studio) -> None:
     assert "⚠️" not in SpeakHandlers(studio).about("Ours")
     studio.engine.exchange("custom", "second", SECOND)
     assert talker_of(studio, saved) in ("base", "second")
-    for said in (
+    for each in (
         facts(studio.library.get(saved), studio_says(studio, saved)),
         SpeakHandlers(studio).about("Ours"),
     ):
-        assert "made with custom, which cannot speak it here" in said
+        assert "made with custom, which cannot speak it here" in each
 
 
 def test_a_voice_that_no_model_can_speak_says_so(studio: Studio) -> None:
@@ -164,7 +164,7 @@ def test_speak_offers_the_models_that_speak_the_voice(studio: Studio) -> None:
 def test_a_take_is_spoken_again_by_the_model_that_was_chosen(studio: Studio) -> None:
     saved = BlendTab(studio).program("Ours", RECIPE)
     fields = ["Hello.", f"#{saved}", "auto", "", "3", *[""] * 8, 1.0, "", "steady", "", 1.0]
-    take = told(SpeakHandlers(studio).press("me", *fields, "base"))[-1]["ended"]["take"]
+    take = payloads_of(SpeakHandlers(studio).press("me", *fields, "base"))[-1]["ended"]["take"]
     card = studio.takes.get(take)
     assert asked_for(card).request(studio.choices()).model == "base"
     assert body_of(card)["model"] == "base"

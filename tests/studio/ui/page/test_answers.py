@@ -89,10 +89,10 @@ def test_an_event_that_is_over_before_it_was_taken_is_not_waited_for(
 ) -> None:
     """While the page waits in silence, it asks every two seconds whether the server lives."""
     page = opened(open_page, url, TAKEN_LATE)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
     page.get_by_role("button", name="Hear a welcome").wait_for()
     page.wait_for_function("window.joined > 2")
     page.wait_for_timeout(8000)
-    lives = [each for each in asked if "app_id" in each]
+    lives = [each for each in requested if "app_id" in each]
     assert len(lives) < 2, lives

@@ -119,7 +119,10 @@ def test_a_script_that_did_not_come_is_asked_for_again(
     with visitors.context() as context:  # without the other's cache
         page = context.new_page()
         visits: list[str] = []
-        page.on("request", lambda asked: asked.is_navigation_request() and visits.append(asked.url))
+        page.on(
+            "request",
+            lambda request: request.is_navigation_request() and visits.append(request.url),
+        )
         page.route(script, lambda it: it.abort() if len(visits) == 1 else it.continue_())
         page.goto(servers.wire.url)
         page.wait_for_function(RELOADED)

@@ -67,7 +67,7 @@ def stopped_in_time(tap: Tap, transport: str, samples: int) -> None:
     raise AssertionError("the sound was late five times")
 
 
-def told(tap: Tap) -> Any:
+def as_dict(tap: Tap) -> Any:
     """Where the page shows what the event `take` said."""
     return tap.page.get_by_label("take").nth(tap.index)
 
@@ -87,7 +87,7 @@ def test_the_finished_take_is_told(stage: Stage, tap: Tap, transport: str) -> No
     press(tap, transport)
     tap.wait(OVER)
     kept = f"finished {3 * 2 * 1920} take-{len(stage.kept)}"
-    expect(told(tap)).to_have_value(kept)
+    expect(as_dict(tap)).to_have_value(kept)
     assert np.array_equal(stage.kept[-1], stage.performed[-1].pcm)
     bar_says(tap, ".state", "Finished")
 

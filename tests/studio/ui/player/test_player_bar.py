@@ -84,8 +84,8 @@ def test_a_long_name_covers_nothing(page: Any, bar: Any) -> None:
     voice = "+".join(f"voice{number}(10)" for number in range(10))
     page.evaluate("(voice) => timbre.hear({ take: 'x', voice, text: voice, samples: 9 })", voice)
     expect(bar.locator(".voice")).to_have_attribute("title", voice)
-    said, track = (bar.locator(own).bounding_box() for own in (".voice", ".track"))
-    assert said["x"] + said["width"] <= track["x"]
+    name, track = (bar.locator(each).bounding_box() for each in (".voice", ".track"))
+    assert name["x"] + name["width"] <= track["x"]
     expect(bar.locator(".state")).to_have_text("This take could not be loaded.")
 
 

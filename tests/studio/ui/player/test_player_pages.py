@@ -194,21 +194,21 @@ def test_a_reload_in_the_middle_keeps_what_was_made(
 
 
 @pytest.fixture
-def asked(stage: Stage, own_tap: Tap) -> list[str]:
+def kept_requests(stage: Stage, own_tap: Tap) -> list[str]:
     """The kept takes that the page asks for, which are served as they were made."""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def answer(route: Any) -> None:
-        asked.append(route.request.url.split("/")[-1])
+        requested.append(route.request.url.split("/")[-1])
         route.fulfill(body=stage.kept[-1].tobytes(), content_type="audio/pcm")
 
     own_tap.page.route("**/timbre/takes/**", answer)
-    return asked
+    return requested
 
 
 @pytest.mark.parametrize("transport", ["event"])
 def test_a_stopped_take_is_heard_whole_from_the_list(
-    stage: Stage, own_tap: Tap, asked: list[str], transport: str
+    stage: Stage, own_tap: Tap, kept_requests: list[str], transport: str
 ) -> None:
     stage.submit = lambda: steady(190, speed=60)
     press(own_tap, transport)
@@ -220,16 +220,16 @@ def test_a_stopped_take_is_heard_whole_from_the_list(
     assert own_tap.get("received") < 729_600
     own_tap.page.evaluate("(row) => window.timbre.hear(row)", row)
     wait_until(lambda: own_tap.page.evaluate("window.timbre.players.at(-1).received") == 729_600)
-    assert asked == [f"{row['take']}.pcm?from=0"]
+    assert kept_requests == [f"{row['take']}.pcm?from=0"]
 
 
 @pytest.mark.parametrize("transport", ["event"])
 def test_a_take_whose_beginning_is_gone_is_fetched_again(
-    stage: Stage, own_tap: Tap, asked: list[str], transport: str
+    stage: Stage, own_tap: Tap, kept_requests: list[str], transport: str
 ) -> None:
     stage.submit = lambda: steady(12, speed=20)
     press(own_tap, transport)
     own_tap.wait("now?.over && now.made && player.kept")
     own_tap.page.evaluate("window.timbre.players[0].now.report.first = 3840")  # after 20 minutes
     own_tap.page.locator(".timbre-player .pause").click()
-    wait_until(lambda: asked == [f"{own_tap.get('kept')}.pcm?from=0"])
+    wait_until(lambda: kept_requests == [f"{own_tap.get('kept')}.pcm?from=0"])

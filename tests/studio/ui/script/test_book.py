@@ -52,7 +52,7 @@ def test_a_book_has_its_own_title_and_language_and_shows_what_was_left_out(opene
     assert project.title == "The Key & the Door"
     assert project.delivery.language == "english"
     shown = html(page(tab, number).lines)
-    for told in (
+    for each in (
         "Ann Doe",
         "English",
         "Notes (1)",
@@ -60,7 +60,7 @@ def test_a_book_has_its_own_title_and_language_and_shows_what_was_left_out(opene
         "For a week.",
         "&lt;reserved&gt;",
     ):
-        assert told in shown
+        assert each in shown
     assert texts(tab, number) == ["One", "It rained.", "Two", "It was over."]
 
 
@@ -113,12 +113,12 @@ def test_a_language_that_nobody_here_speaks_is_told_before_it_is_spoken(tmp_path
     dutch = "Het was een mooie dag, en de zee was niet koud. Wij zijn naar het strand gegaan."
     with studio.engine:
         tab = ScriptTab(studio)
-        for text, told in ((dutch, True), ("The sea was calm, and that was all.", False)):
+        for text, each in ((dutch, True), ("The sea was calm, and that was all.", False)):
             path = tmp_path / "text.txt"
             path.write_text(text)
             tab.receive(str(path), "")
             newest = tab.store.listed()[0][1]
-            assert ("No model here speaks this language" in html(page(tab, newest).lines)) is told
+            assert ("No model here speaks this language" in html(page(tab, newest).lines)) is each
 
 
 def test_a_book_says_its_language_whatever_its_first_pages_say(tmp_path):

@@ -12,12 +12,12 @@ from studio.scripts.export.script_files import ExportOptions, export
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import act, event, html, page, spoken, statuses
-from tests.support.tab_makers import heard, told
+from tests.support.tab_makers import heard, payloads_of
 
 
 def regenerate(tab, number, line, times=1):
     for _ in range(times):
-        assert told(tab.playback.redo(number, line))
+        assert payloads_of(tab.playback.redo(number, line))
 
 
 def keys(tab, number, line):
@@ -38,7 +38,7 @@ def test_every_take_is_kept_heard_and_can_be_picked(tab, number, tmp_path):
     assert takes[-1] == key(tab, number, line)
     sounds = tab.store.open(number).sounds
     for each in takes:
-        sound = heard(told(tab.playback.take(number, line, each)))
+        sound = heard(payloads_of(tab.playback.take(number, line, each)))
         assert sound == sounds.read(each).tobytes()
     for each in (takes[0], takes[1]):
         act(tab, number, do="pick", line=line, take=each)
@@ -78,9 +78,9 @@ def test_a_take_of_another_text_is_locked_when_it_is_picked(tab, number):
     spoken(tab, number, aloud=False)
     assert before in keys(tab, number, line)
     act(tab, number, do="pick", line=line, take=before)
-    own = tab.store.open(number)
-    assert own.script.line(line).locked
-    assert own.job(line).key == before
+    opened = tab.store.open(number)
+    assert opened.script.line(line).locked
+    assert opened.job(line).key == before
     act(tab, number, do="unlock", line=line)
     assert statuses(tab, number)[1] == "done"  # what was spoken of the new text is still there
 
@@ -95,7 +95,7 @@ def test_takes_are_bounded_and_what_is_no_take_is_refused(tab, number):
     for gone in ("", "0" * 32, "../../x", key(tab, number, 0)):
         with pytest.warns(UserWarning, match="take is gone"):
             act(tab, number, do="pick", line=line, take=gone)
-        [payload] = told(tab.playback.take(number, line, gone))
+        [payload] = payloads_of(tab.playback.take(number, line, gone))
         assert payload["ended"]["reason"] == "refused"
 
 
@@ -104,7 +104,7 @@ def test_a_slower_script_finds_its_takes(tab, number):
     line = tab.store.open(number).script.lines[1].id
     regenerate(tab, number, line)
     first, _second = keys(tab, number, line)
-    tab.store.deliver(number, lambda own: own.having(speed=0.8))
+    tab.store.deliver(number, lambda each: each.having(speed=0.8))
     act(tab, number, do="pick", line=line, take=first)
     assert tab.store.open(number).job(line).natural == first
     spoken(tab, number, aloud=False)

@@ -64,8 +64,8 @@ def test_music_is_dropped_placed_heard_taken_back_and_exported(
     expect(first).to_contain_text("♪ Rain.wav")
 
     def cue() -> Any:
-        [own] = studio.scripts.open(number).project.cues
-        return own
+        [cue] = studio.scripts.open(number).project.cues
+        return cue
 
     section.get_by_role("radio", name="Chapter").check()
     expect(section.locator("#music-chapter input")).to_have_value("The Sea")

@@ -17,7 +17,7 @@ from studio.scripts.music.cue import lines_under
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.music import Fields, MusicSection
 from tests.support.script_tab_makers import spoken
-from tests.support.tab_makers import heard, recording, told
+from tests.support.tab_makers import heard, payloads_of, recording
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_file_is_added_placed_heard_and_removed(
         section.change(number, 0, known, *wanted._replace(last=3000))
     assert studio.scripts.open(number).project.cues == (cue,)
     spoken(tab, number, aloud=False)
-    pcm = np.frombuffer(heard(told(section.listen(number, 0))), np.int16)
+    pcm = np.frombuffer(heard(payloads_of(section.listen(number, 0))), np.int16)
     assert pcm.any()
     menu, editor, *_ = section.remove(number, 0)
     assert menu["choices"] == []

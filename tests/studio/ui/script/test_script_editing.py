@@ -8,7 +8,7 @@ import pytest
 from engine import Message
 from studio.ui.tabs.script.words import words_shown
 from tests.support.script_tab_makers import act, event, html, page, spoken, statuses
-from tests.support.tab_makers import heard, told
+from tests.support.tab_makers import heard, payloads_of
 
 EMOJI = "😀 Where have you been?"  # a face is two units for a page
 
@@ -32,8 +32,8 @@ def test_undo_names_what_it_takes_back(tab, number, press, named):
 
 
 def test_a_form_changes_speaker_direction_and_text_and_a_pause_splits_a_line(tab, number):
-    told_ = {"text": "Where [pause 0.3s] have you been?", "who": "Ben", "direction": "softly"}
-    act(tab, number, do="edit", line=1, **told_)
+    form = {"text": "Where [pause 0.3s] have you been?", "who": "Ben", "direction": "softly"}
+    act(tab, number, do="edit", line=1, **form)
     found = [each for each in lines(tab, number) if each.direction == "softly"]
     assert [(each.text, each.speaker, each.pause) for each in found] == [
         ("Where", "Ben", 0.3),
@@ -51,7 +51,7 @@ def test_what_is_made_anew_quietly_leaves_the_player_alone(tab, number):
     spoken(tab, number, aloud=False)
     before = tab.store.open(number).job(1).key
     pressed = event(do="redo", line=1, aloud=False)
-    payloads = told(tab.play(number, pressed))
+    payloads = payloads_of(tab.play(number, pressed))
     assert not [each for each in payloads if "id" in each]
     assert tab.store.open(number).job(1).key != before
     assert set(statuses(tab, number)) == {"done"}
@@ -66,11 +66,11 @@ def test_a_page_is_told_when_each_word_is_heard_and_plays_from_one_on(tab, numbe
     texts = [units[2 * first : 2 * stop].decode("utf-16-le") for first, stop, _, _ in words]
     assert texts == ["Where", "have", "you", "been?"]
     at, begins = words[2][0], words[2][2]
-    payloads = told(tab.play(number, event(do="word", line=1, at=at, to=at)))
+    payloads = payloads_of(tab.play(number, event(do="word", line=1, at=at, to=at)))
     opened = tab.store.open(number)
-    own = opened.sounds.read(opened.job(1).key)
+    sound = opened.sounds.read(opened.job(1).key)
     start = heard([each for each in payloads if "id" in each])
-    assert start[: 2 * len(own) - 2 * begins] == own[begins:].tobytes()
+    assert start[: 2 * len(sound) - 2 * begins] == sound[begins:].tobytes()
     [marks] = [each for each in tab.playback.heard(number).values() if each]
     assert marks[0] == (-begins, 1)
     for wrong in (None, "1", 99):
@@ -82,11 +82,11 @@ def test_selected_words_are_made_anew_and_the_take_before_is_kept(tab, number, m
     opened = tab.store.open(number)
     before, text = opened.job(1).key, opened.script.line(1).text
     first = text.index("have")
-    said = []
-    monkeypatch.setattr("studio.ui.tabs.script.words.gr.Info", said.append)
+    pieces = []
+    monkeypatch.setattr("studio.ui.tabs.script.words.gr.Info", pieces.append)
     pressed = event(do="words", line=1, at=first, to=first + 4)
-    payloads = told(tab.play(number, pressed))
-    assert "have" in said[0]
+    payloads = payloads_of(tab.play(number, pressed))
+    assert "have" in pieces[0]
     opened = tab.store.open(number)
     after = opened.script.line(1).kept
     assert after
@@ -102,7 +102,7 @@ def test_selected_words_are_made_anew_and_the_take_before_is_kept(tab, number, m
     assert {take.key for take in opened.takes(opened.script.line(1))} == {before, after}
     act(tab, number, do="undo")
     assert tab.store.undone_next(number) == Message("the words of line {place}", place=2)
-    [refused] = told(tab.play(number, event(do="words", line=99, at=0, to=3)))
+    [refused] = payloads_of(tab.play(number, event(do="words", line=99, at=0, to=3)))
     assert refused["ended"]["reason"] == "refused"
 
 
@@ -112,14 +112,14 @@ def test_words_of_a_line_that_is_edited_meanwhile_lock_nothing(tab, number, monk
     text = tab.store.open(number).script.line(1).text
     prepared = tab.store.job_with
 
-    def meanwhile(*asked):
-        job = prepared(*asked)
+    def meanwhile(*arguments):
+        job = prepared(*arguments)
         act(tab, number, do="edit", line=1, text="Completely other words.", who="Anna")
         return job
 
     monkeypatch.setattr(tab.store, "job_with", meanwhile)
     at = text.index("have")
-    payloads = told(tab.play(number, event(do="words", line=1, at=at, to=at + 4)))
+    payloads = payloads_of(tab.play(number, event(do="words", line=1, at=at, to=at + 4)))
     line = tab.store.open(number).script.line(1)
     assert (line.text, line.kept) == ("Completely other words.", "")
     assert payloads
@@ -130,13 +130,13 @@ def test_words_of_a_line_whose_voice_is_changed_meanwhile_lock_nothing(tab, numb
     spoken(tab, number, aloud=False)
     prepared = tab.store.job_with
 
-    def meanwhile(*asked):
-        job = prepared(*asked)
+    def meanwhile(*arguments):
+        job = prepared(*arguments)
         act(tab, number, do="cast", who="Anna", value="dylan")
         return job
 
     monkeypatch.setattr(tab.store, "job_with", meanwhile)
-    payloads = told(tab.play(number, event(do="words", line=1, at=6, to=10)))
+    payloads = payloads_of(tab.play(number, event(do="words", line=1, at=6, to=10)))
     assert "meanwhile" in str(payloads)
     assert tab.store.open(number).script.line(1).kept == ""
 
@@ -150,7 +150,7 @@ def test_words_of_a_locked_line_are_made_anew_in_the_voice_that_spoke_it(tab, nu
         act(tab, number, do="lock", line=1)
         act(tab, number, do="cast", who="Anna", value="dylan")
     elif way == "words":
-        told(tab.play(number, event(do="words", line=1, at=6, to=10)))
+        payloads_of(tab.play(number, event(do="words", line=1, at=6, to=10)))
         act(tab, number, do="cast", who="Anna", value="dylan")
     else:
         key = tab.store.open(number).take(1)
@@ -160,7 +160,7 @@ def test_words_of_a_locked_line_are_made_anew_in_the_voice_that_spoke_it(tab, nu
     assert (line.locked, line.voice) == (True, first)
     job = tab.store.job_with(number, 1, 7)
     assert job.request.voice == tab.store.resolve(first)
-    told(tab.play(number, event(do="words", line=1, at=6, to=10)))
+    payloads_of(tab.play(number, event(do="words", line=1, at=6, to=10)))
     again = tab.store.open(number).script.line(1)
     assert again.kept != line.kept
     assert again.voice == first

@@ -131,9 +131,9 @@ def test_a_file_that_is_no_project_is_refused_in_words(
     page.get_by_role("tab", name="Script").click()
     page.locator("#script-lines .timbre-board > *").first.wait_for()
     field = page.locator("input[type=file][accept='.zip']")
-    for content, said in ((b"no archive", "This file is damaged"), (b"", "Say how long")):
+    for content, each in ((b"no archive", "This file is damaged"), (b"", "Say how long")):
         field.set_input_files({"name": "mine.zip", "mimeType": "", "buffer": content})
-        page.get_by_text(said).first.wait_for()
+        page.get_by_text(each).first.wait_for()
     assert not any((tmp_path / "uploads").iterdir())
 
 

@@ -18,7 +18,7 @@ from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab, Shown
 from studio.ui.tabs.script.options import values_of
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import LINES, LONG, act, event, html, page, spoken, statuses
-from tests.support.tab_makers import make_studio, some_clone, told
+from tests.support.tab_makers import make_studio, payloads_of, some_clone
 
 
 def test_a_text_becomes_a_script_with_a_voice_for_everybody(tab, number, studio):
@@ -120,10 +120,10 @@ def test_a_late_press_does_not_bring_an_old_text_back(tab, number):
 def test_a_voice_that_is_not_there_is_refused_by_name(tab, number, studio):
     with pytest.warns(UserWarning, match="nobody"):
         act(tab, number, do="cast", who="Anna", value="nobody")
-    gone = lambda own: own.having(casting=own.casting.with_voice("Anna", "gone"))  # noqa: E731
+    gone = lambda each: each.having(casting=each.casting.with_voice("Anna", "gone"))  # noqa: E731
     tab.store.change(number, gone, Message("the voice"))
     assert statuses(tab, number) == ["waiting"] * LINES  # shown all the same
-    [payload] = told(tab.playback.speak(number, True))
+    [payload] = payloads_of(tab.playback.speak(number, True))
     assert payload["ended"]["reason"] == "refused"
     assert "Anna" in payload["ended"]["message"]
     with pytest.raises(UnknownVoice, match="Anna"):
@@ -171,7 +171,7 @@ def test_scripts_are_named_listed_deleted_and_brought_back(tab, number):
     assert tab.store.listed() == []
     assert "Show an example" in html(page(tab, number).lines)
     tab.restore(gone, "")
-    assert [own for _, own in tab.store.listed()] == [number]
+    assert [each for _, each in tab.store.listed()] == [number]
 
 
 def test_guests_find_the_scripts_of_their_own_browser_only(tmp_path):
@@ -182,9 +182,9 @@ def test_guests_find_the_scripts_of_their_own_browser_only(tmp_path):
         everybody = page(shared, "").picked["choices"]
         assert {number for _, number in everybody} == set(numbers)
         assert page(guests, "").picked["choices"] == []
-        own = page(guests, numbers[1], numbers[0])  # who knows a number may open it
-        assert {number for _, number in own.picked["choices"]} == set(numbers[:2])
-        assert set(own.mine.split()) == set(numbers[:2])
+        opened = page(guests, numbers[1], numbers[0])  # who knows a number may open it
+        assert {number for _, number in opened.picked["choices"]} == set(numbers[:2])
+        assert set(opened.mine.split()) == set(numbers[:2])
 
 
 def test_a_file_becomes_a_script_of_its_name(tab, tmp_path):
@@ -224,7 +224,7 @@ def test_whatever_is_done_can_be_taken_back(tmp_path_factory, asked):
                 warnings.simplefilter("ignore")  # the last line that says anything stays
                 act(tab, number, do=does, line=line, text=text, who="Anna", value="ryan")
             opened = tab.store.open(number)
-            ids = [own.id for own in opened.script.lines]
+            ids = [line.id for line in opened.script.lines]
             assert len(set(ids)) == len(ids) == len(opened.jobs)
         while tab.store.undone_next(number):
             act(tab, number, do="undo")

@@ -156,16 +156,17 @@ def test_the_bar_tells_who_speaks_which_line(open_page: OpenPage, url: str) -> N
     tap = player(page)
     page.evaluate(SAID)
     play_through([tap], lambda _: speak(page))
-    said = page.evaluate("window.said")
+    spoken = page.evaluate("window.said")
     expected = [
         r"Anna · \w+: Good evening\.",
         r"Ben · \w+: And to you\.",
         r"Ben · \w+: Come in\.",
     ]
     found = [
-        next((at for at, own in enumerate(said) if re.fullmatch(one, own)), -1) for one in expected
+        next((at for at, each in enumerate(spoken) if re.fullmatch(one, each)), -1)
+        for one in expected
     ]
-    assert -1 not in found, said
+    assert -1 not in found, spoken
     assert found == sorted(found)
     lines(page).first.get_by_label("Listen to line 1").click()
     expect(page.locator(".timbre-player .voice")).to_have_text(re.compile("^Anna · "))

@@ -83,18 +83,18 @@ def test_a_title_is_a_safe_name_of_a_file(title):
 
 
 def test_programs_get_a_sound_and_its_subtitles(tab, studio, monkeypatch):
-    asked_for: list[Any] = []
+    calls: list[Any] = []
     submit = studio.engine.submit
 
     def noted(request: Any) -> Any:
-        asked_for.append(request)
+        calls.append(request)
         return submit(request)
 
     monkeypatch.setattr(studio.engine, "submit", noted)
 
     async def ask(**changes: Any) -> tuple[bytes, str]:
-        asked = dict(text=EXAMPLE, voice="", cast="", language="auto", seed=0, format="wav")
-        async for sound, captions in ScriptEndpoint(studio).script(**{**asked, **changes}):
+        arguments = dict(text=EXAMPLE, voice="", cast="", language="auto", seed=0, format="wav")
+        async for sound, captions in ScriptEndpoint(studio).script(**{**arguments, **changes}):
             return Path(sound).read_bytes(), Path(captions).read_text("utf-8")
         raise AssertionError
 
@@ -102,7 +102,7 @@ def test_programs_get_a_sound_and_its_subtitles(tab, studio, monkeypatch):
     assert captions.count("-->") == LINES
     assert soundfile.info(io.BytesIO(sound)).duration > 5
     asyncio.run(ask(cast="Anna = vivian, Ben=ryan", voice="serena"))
-    assert {request.voice.name for request in asked_for[LINES:]} == {"vivian", "ryan", "serena"}
+    assert {request.voice.name for request in calls[LINES:]} == {"vivian", "ryan", "serena"}
     assert tab.store.listed() == []
     wrong_ones: list[dict[str, Any]] = [{"cast": "Anna"}, {"voice": "nobody"}, {"text": " "}]
     wrong_ones += [{"format": "exe"}, {"seed": -1}, {"seed": math.inf}, {"voice": "a" * 201}]
@@ -115,7 +115,7 @@ def test_refusals_of_an_upload_are_there_in_all_languages():
     script = _imports(5 << 20)
     words = json.loads(script[script.index('{"events"') : script.rindex("}),") + 1])["words"]
     assert set(words) == {text.format(most=5) for text in REFUSALS}
-    assert all('lang="zh"' in told for told in words.values())
+    assert all('lang="zh"' in each for each in words.values())
     assert "最多 5 MB" in words["The file is too large: at most 5 MB."]
 
 
@@ -133,12 +133,12 @@ def test_a_cast_is_written_in_lines_or_with_commas():
     st.sampled_from([0.5, 1.0, 1.7]),
 )
 def test_the_fields_say_what_the_delivery_is(language, seed, numbers, pause, speed):
-    own = delivery_of(
+    changed = delivery_of(
         Delivery(), (language, str(seed), numbers, False, pause, 0.4, 0.7, 1.6, "a = b", speed)
     )
-    assert own.speed == speed
-    assert delivery_of(Delivery(), values_of(own)) == own
-    assert own.pauses == Pauses(sentence=pause)
+    assert changed.speed == speed
+    assert delivery_of(Delivery(), values_of(changed)) == changed
+    assert changed.pauses == Pauses(sentence=pause)
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_every_line_is_on_exactly_one_page(page, count):
 @given(st.text(max_size=40).map(lambda text: f'<b onclick="x">{text}'))
 def test_what_a_person_wrote_is_never_markup(text):
     line = edits.Line(id=0, text=text[:90], speaker=text[:50], direction=text[:50])
-    own = board.Row(1, line, "failed", text, 1.0, (1, 2), text)
-    shown = board.row(own, [text])[1] + board.member(text, text, [(text, text)], False)[1]
+    row = board.Row(1, line, "failed", text, 1.0, (1, 2), text)
+    shown = board.row(row, [text])[1] + board.member(text, text, [(text, text)], False)[1]
     assert "<b onclick" not in shown
     assert 'onclick="x"' not in shown
 
@@ -206,7 +206,7 @@ def test_the_tab_speaks_chinese():
     for path in Path(board.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("word", "both"):
-                written |= {own.value for own in node.args if isinstance(own, ast.Constant)}
+                written |= {each.value for each in node.args if isinstance(each, ast.Constant)}
     assert len(written) > 40
     assert written - set(CHINESE) == set()
     slots = re.compile(r"\{\w+\}")

@@ -61,7 +61,7 @@ def split(page: Any) -> None:
     page.get_by_role("button", name="Split into lines").click()
 
 
-def told(page: Any, words: str) -> None:
+def expect_words(page: Any, words: str) -> None:
     page.get_by_text(words).first.wait_for()
 
 
@@ -98,10 +98,10 @@ def test_what_two_tabs_type_into_one_script_becomes_two(
     first.locator("#script-lines p").get_by_text("Good morning.").wait_for()
     text(in_front(second)).fill(TYPED)
     second.evaluate(CAME_BACK)
-    told(second, "becomes a script of its own")
+    expect_words(second, "becomes a script of its own")
     expect(text(second)).to_have_value(TYPED)
     split(second)
-    told(second, "is a script of its own now")
+    expect_words(second, "is a script of its own now")
     projects = Projects(folder / "scripts")
     wait_until(lambda: len(projects.listed()) == 2)
     written = {text_of(projects.open(each.id).script) for each in projects.listed()}
@@ -114,7 +114,7 @@ def test_a_tab_that_has_typed_nothing_shows_what_the_other_did(tabs: tuple[Any, 
     split(first)
     expect(first.locator("#script-seen :is(textarea, input)")).to_have_value(TYPED)
     in_front(second).evaluate(CAME_BACK)
-    told(second, "This is how it is now")
+    expect_words(second, "This is how it is now")
     expect(text(second)).to_have_value(TYPED)
 
 
@@ -128,17 +128,17 @@ def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folde
     first.locator("#script-lines p").get_by_text("Theirs").wait_for()
     mine = in_front(second).locator("#script-lines article").first
     mine.get_by_role("button", name="Save").click()
-    told(second, "It says now: “Theirs”")
+    expect_words(second, "It says now: “Theirs”")
     projects = Projects(folder / "scripts")
-    [own] = projects.listed()
+    [project] = projects.listed()
     for page, label, value in ((first, "Seed", "7"), (second, "Seconds between speakers", "2")):
         field = reading_settings(page).get_by_label(label)
         field.fill(value)
         field.blur()
-        wait_until(lambda: projects.open(own.id).delivery.seed == 7)
-    wait_until(lambda: projects.open(own.id).delivery.pauses.turn == 2)
-    assert projects.open(own.id).delivery.seed == 7
-    assert projects.open(own.id).script.lines[0].text == "Theirs"
+        wait_until(lambda: projects.open(project.id).delivery.seed == 7)
+    wait_until(lambda: projects.open(project.id).delivery.pauses.turn == 2)
+    assert projects.open(project.id).delivery.seed == 7
+    assert projects.open(project.id).script.lines[0].text == "Theirs"
 
 
 def test_settings_changed_in_quick_succession_are_all_kept(
@@ -152,9 +152,9 @@ def test_settings_changed_in_quick_succession_are_all_kept(
             field.fill(str(number))
             field.blur()
     projects = Projects(folder / "scripts")
-    [own] = projects.listed()
-    wait_until(lambda: projects.open(own.id).delivery.pauses.turn == 5)
-    assert projects.open(own.id).delivery.seed == 5
+    [project] = projects.listed()
+    wait_until(lambda: projects.open(project.id).delivery.pauses.turn == 5)
+    assert projects.open(project.id).delivery.seed == 5
 
 
 def test_each_tab_has_its_own_draft(open_page: OpenPage, url: str) -> None:
@@ -191,8 +191,8 @@ def test_a_stopped_take_is_kept_when_asked_only(
 def test_an_instruction_survives_another_voice(open_page: OpenPage, url: str) -> None:
     page = open_page(url)
     page.get_by_role("tab").first.wait_for()
-    asked = page.get_by_label("Style instructions (optional)")
-    asked.fill("slowly, with a smile")
+    instruction = page.get_by_label("Style instructions (optional)")
+    instruction.fill("slowly, with a smile")
     for name in ("Ada", "Vivian"):
         page.get_by_role("radio", name=name).click()
         open_ = name == "Vivian"
@@ -201,4 +201,4 @@ def test_an_instruction_survives_another_voice(open_page: OpenPage, url: str) ->
             "(each) => each.value.startsWith('slowly') && each.disabled !== open)",
             arg=open_,
         )
-        expect(asked).to_have_value("slowly, with a smile")
+        expect(instruction).to_have_value("slowly, with a smile")

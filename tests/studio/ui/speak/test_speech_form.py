@@ -11,11 +11,13 @@ from engine import SAMPLE_RATE, InvalidSetting, Preset, SpeechRequest
 from studio.time_stretch import stretch
 from studio.ui.speech_form import MAX_PIECES, SpeechForm, asked_for
 from studio.ui.tabs.take_compare import speak
-from tests.support.tab_makers import heard, some_clone, told
+from tests.support.tab_makers import heard, payloads_of, some_clone
 
 
 def spoken(studio, form: SpeechForm) -> np.ndarray:
-    sound = heard(told(studio.live.play(lambda: form.submit(studio.engine, studio.choices()))))
+    sound = heard(
+        payloads_of(studio.live.play(lambda: form.submit(studio.engine, studio.choices())))
+    )
     return np.frombuffer(sound, np.int16)
 
 
@@ -52,12 +54,12 @@ def test_a_tag_takes_the_person_s_own_recording_and_is_no_cue(studio, monkeypatc
     form = SpeechForm("Come in. [whisper] Come here. [/whisper]", "Ada", seed=3)
     assert form.dropped(studio.choices()) == ()
     assert form.said(studio.choices()) == "Come in. Come here."
-    asked, submit = [], studio.engine.submit
+    calls, submit = [], studio.engine.submit
     monkeypatch.setattr(
-        studio.engine, "submit", lambda request: asked.append(request) or submit(request)
+        studio.engine, "submit", lambda request: calls.append(request) or submit(request)
     )
     spoken(studio, form)
-    assert [request.text for request in asked] == [form.text]
+    assert [request.text for request in calls] == [form.text]
     other = SpeechForm(form.text, "ryan")
     assert other.said(studio.choices()) == "Come in. Come here."
 
@@ -74,7 +76,7 @@ def test_speed_changes_the_length_and_is_kept(studio, speed):
     form = SpeechForm("One door. [pause 1s] Another.", "ryan", seed=3, speed=speed)
     plain = spoken(studio, SpeechForm(form.text, "ryan", seed=3))
     np.testing.assert_array_equal(spoken(studio, form), stretch(plain, speed))
-    take = studio.takes.get(told(speak(studio, form, "me"))[-1]["ended"]["take"])
+    take = studio.takes.get(payloads_of(speak(studio, form, "me"))[-1]["ended"]["take"])
     assert asked_for(take) == form
 
 
@@ -95,7 +97,7 @@ def test_one_seed_is_drawn_for_all_pieces_and_few_are_asked_at_a_time(studio):
     stream = form.submit(studio.engine, studio.choices())
     assert len(stream._streams) < 5
     stream.cancel()
-    seed = told(speak(studio, form, "me"))[-1]["ended"]["seed"]
+    seed = payloads_of(speak(studio, form, "me"))[-1]["ended"]["seed"]
     again = SpeechForm(form.text, "ryan", seed=seed)
     kept = studio.takes.pcm(studio.takes.search()[0].id)
     np.testing.assert_array_equal(spoken(studio, again), kept)

@@ -123,8 +123,8 @@ def test_what_begins_is_shown_and_followed(studio, trainings, tmp_path, monkeypa
 def test_a_comparison_is_blind_and_counts(tab, done):
     tally, chosen = [0, 0], 0
     for _ in range(12):
-        first, second, pair, said = tab.compare(ID)
-        assert said == ""
+        first, second, pair, spoken = tab.compare(ID)
+        assert spoken == ""
         assert sorted(pair["order"]) == [0, 1]
         assert first[0] == second[0] == 24_000
         crossings = [int((np.diff(np.sign(each[1])) != 0).sum()) for each in (first, second)]
@@ -144,8 +144,8 @@ def test_keeping_and_deleting(tab, studio, done, trainings):
     saved = studio.library.find("Ann")
     assert saved.card.kind == "trained"
     assert saved.voice.trained
-    said, listed = tab.delete(ID)
-    assert "with its recordings" in said
+    spoken, listed = tab.delete(ID)
+    assert "with its recordings" in spoken
     assert listed["choices"] == []
     assert not done.path.exists()
     assert studio.library.find("Ann") is not None  # what was kept stays

@@ -39,11 +39,11 @@ async def main() -> None:
         await send(CloseSocket(close_socket=True))
         final = []
         async for message in socket:
-            told = json.loads(message)
-            if told["isFinal"]:
-                final.append(FinalOutputMulti(**told).context_id)
+            read = json.loads(message)
+            if read["isFinal"]:
+                final.append(FinalOutputMulti(**read).context_id)
                 continue
-            piece = AudioOutputMulti(**told)
+            piece = AudioOutputMulti(**read)
             name = piece.context_id
             sound[name] = sound.get(name, 0) + len(base64.b64decode(piece.audio))
             if piece.alignment:
