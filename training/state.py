@@ -136,8 +136,8 @@ def to_half(value: Any) -> Any:
 
 
 def save_mean(parts: Sequence[tuple[Path, float]], out: Path) -> None:
-    """Save the mean of the networks that several states have, each counting its share. They have to
-    be trained on from one another: the mean of others says nothing."""
+    """Save the mean of the networks that several states have, each counting its share. They have
+    to descend from one another: a mean of unrelated networks is useless."""
     known = [(load(path), share) for path, share in parts]
     found = {}
     for name in sorted(AVERAGED.intersection(name for state, _ in known for name in state)):

@@ -107,7 +107,7 @@ def save(tokenizer: Qwen2TokenizerFast, folder: Path) -> None:
 
 
 def token_id(tokenizer: Tokenizer, text: str) -> int:
-    """Of a token that every tokenizer here has."""
+    """The id of a token that every tokenizer here has."""
     number: int | None = tokenizer.token_to_id(text)
     assert number is not None, text
     return number

@@ -113,7 +113,7 @@ class OtherVoices:
         self.waves[rows] = (wave * 32767).round().to(torch.int16)
 
     def draw(self, batch: int, from_start: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """As `CodeTape.draw`; no phones are known."""
+        """As `CodeTape.draw`, without phones."""
         device = self.waves.device
         rows = torch.randint(len(self.waves), (batch, 1), device=device)
         highest = 1 if from_start else WINDOW - CROP + 1

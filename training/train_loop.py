@@ -116,8 +116,8 @@ def trainer_parser(about: str | None, **defaults: float) -> argparse.ArgumentPar
 
 
 def make_step(trainer: Trainer, args: argparse.Namespace, *sizes: int) -> Step:
-    """The trainer's step. Where it is captured and no optimizer is to be restored, it is captured
-    now, in these sizes."""
+    """The trainer's step. If steps are captured and no optimizer state is to be restored, this one
+    is captured now, in these sizes."""
     if not args.cuda_graphs:
         return trainer.advance
     step = GraphedStep(trainer.advance)

@@ -262,7 +262,7 @@ def fill_dataset(dataset: TalkerDataset, pool: SpeechPool, hours: float) -> None
 
 
 def whole_texts(tokenizer: Tokenizer) -> Tokenize:
-    """As texts are encoded when something is spoken."""
+    """Encodes texts as the engine does when it speaks them."""
     return lambda texts, /: tokenizer.encode_batch(texts)
 
 

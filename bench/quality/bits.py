@@ -41,7 +41,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Change:
-    """Of one form of the weights, by codebook."""
+    """What one form of the weights changes, by codebook."""
 
     weights: str
     same: tuple[float, ...]  # share of frames with the same most likely code

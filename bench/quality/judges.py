@@ -100,6 +100,6 @@ class Judges:
         return float(CLEAN(scores[:, 2]).mean())
 
     def embedding(self, sound: Waveform) -> Embedding:
-        """Who it sounds like: a vector of length one."""
+        """The speaker embedding: a vector of length one."""
         found: Embedding = self._voices.embed_utterance(sound)
         return found

@@ -150,7 +150,7 @@ def main() -> None:
 
 
 def _differences(found: Sequence[float], truth: Sequence[float]) -> list[float]:
-    """Of all words but the first."""
+    """Differences of all words but the first."""
     if len(found) != len(truth):
         return []
     return [a - b for a, b in list(zip(found, truth, strict=True))[1:]]

@@ -28,7 +28,7 @@ def start_attackers(
     cores: Sequence[int],
     niceness: int = 0,
 ) -> list[Future[list[Tally]]]:
-    """As many processes as there are cores; one, if none are named."""
+    """Start one process for each core; a single one if no cores are named."""
     numbered = list(enumerate(names, 2))
     groups = [numbered[start :: max(1, len(cores))] for start in range(max(1, len(cores)))]
     return [pool.submit(run, target, group, seconds, cores, niceness) for group in groups if group]

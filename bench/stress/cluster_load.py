@@ -77,7 +77,7 @@ def open_front(context: AppContext, replicas: Replicas, device: str) -> RemoteEn
 
 
 def measure(load: Load, listeners: int) -> str:
-    """So many processes of listeners."""
+    """Measure with `listeners` processes."""
     clock = load.clock
     before, start, lines = _used(), clock.now(), []
     spawn = multiprocessing.get_context("spawn")

@@ -15,7 +15,7 @@ from engine.testing import Clock
 
 
 class SlowClock(Clock):
-    """Of twins and listeners."""
+    """The clock of twins and listeners."""
 
     def __init__(self, factor: float) -> None:
         self.factor = factor

@@ -42,7 +42,7 @@ class RecordingMarks:
 
 
 def marks_of(recording: Recording) -> RecordingMarks:
-    """Whatever is a flaw of it and whatever is not."""
+    """All marks of a recording, whether or not they are flaws of it."""
     levels = levels_of(recording.waveform)
     floor = noise_floor(levels)
     spoken = tuple(stretches(recording.waveform))

@@ -63,7 +63,7 @@ class Replica:
         return self.name, self.engine.stats()
 
     def append(self, key: str, piece: TextPiece) -> None:
-        """Add to an open text. Those of other replicas' requests are ignored."""
+        """Add to an open text. Pieces for other replicas' requests are ignored."""
         if sequence := self._open.get(key):
             self.engine.add_text(sequence, piece)
 

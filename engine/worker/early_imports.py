@@ -1,7 +1,7 @@
 """What an engine's own process imports on a CPU before it is told what to open.
 
-numba looks whether scipy and cffi are there and imports them, for functions that no kernel calls.
-They are not found while it does: nothing else runs in that process. Torch is imported as
+numba imports scipy and cffi if they are installed, for functions that no kernel calls. Both are
+hidden while numba is imported: nothing else runs in that process. Torch is imported as
 `lean_torch` says.
 """
 

@@ -12,8 +12,8 @@ Result = TypeVar("Result")
 
 
 class SingleFlight(Generic[Result]):
-    """Calls in a thread. Who asks while one runs waits for its result: a flood takes one thread,
-    and leaves those that encode audio."""
+    """Calls in a thread. A request during a call waits for that call's result, so a flood takes
+    one thread and leaves the threads that encode audio free."""
 
     def __init__(self) -> None:
         self._call: asyncio.Future[Result] | None = None

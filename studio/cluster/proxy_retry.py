@@ -2,8 +2,8 @@
 
 A replica sends the status with the first audio. Where it dies before, the proxy gives up without a
 word; where none is there, or the one that is cannot speak, the answer is 503. Then the request is
-sent once more, and Serve picks another replica. Who has heard a part gets no other: that one would
-speak with another print of the voice. Knows ASGI alone.
+sent once more, and Serve picks another replica. A client that has heard a part is not served by
+another replica, which would speak with another print of the voice. Knows ASGI alone.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ def suggest(
     """A first cast: the voice with the speaker's name, else another voice for each speaker.
 
     `voices`: keys by shown name. `notes`: descriptions by key; a woman gets a voice that is
-    described as one where there is one, and so does a man. Of whom nothing is known, each gets the
-    other sex than the speaker before, so that two of them are told apart.
+    described as one where there is one, and so does a man. Speakers of whom nothing is
+    known alternate between the sexes, so that a listener can distinguish two of them.
     """
     speakers = [who for who in script.speakers if who]
     by_name = {name.casefold(): voice for name, voice in voices.items()}

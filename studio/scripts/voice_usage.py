@@ -42,8 +42,8 @@ def usage_of(
 ) -> Usage:
     """Takes and scripts that are not deleted and hold this voice, alone or in a blend.
 
-    Of one visitor: takes of `owner`, scripts of these `numbers`; voices of others may have the same
-    id. None: all.
+    Restricted to one visitor, since others' voices may have the same id: takes of `owner`, scripts
+    of these `numbers`. None: all.
     """
     key = scripts.choices().key
     titles = [

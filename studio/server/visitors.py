@@ -102,7 +102,7 @@ class _Place:
 class Share:
     """How many requests one visitor may have in the engine at a time; an admission hook.
 
-    Who sends no cookie is somebody new with each request, so an address has a bound as well.
+    A client without a cookie is a new visitor with each request, so addresses are bounded too.
     """
 
     def __init__(self, most: int) -> None:

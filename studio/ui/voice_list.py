@@ -48,7 +48,7 @@ def found_cards(
     favourites: Collection[str],
     catalog: Iterable[Choice] | None = None,
 ) -> list[VoiceCard]:
-    """Those with every word in name, kind, tags or note; the starred first."""
+    """Cards with every word in name, kind, tags or note; starred ones come first."""
     wanted, every = words.casefold().split(), every_card(studio, catalog)
     found = [card for card in every if all(word in card.searched for word in wanted)]
     return sorted(found, key=lambda card: card.key not in favourites)

@@ -138,7 +138,7 @@ def consent_sound(library: Library, voice: SavedVoice) -> bytes | None:
 
 
 def _packed(waveform: Waveform) -> bytes:
-    """As a file of ours, whatever was uploaded."""
+    """The recording in our file format, whatever was uploaded."""
     buffer = io.BytesIO()
     soundfile.write(buffer, waveform, SAMPLE_RATE, format="FLAC", subtype="PCM_16")
     return buffer.getvalue()

@@ -117,7 +117,7 @@ def foreign_name(name: str) -> str | None:
 
 
 def traits_of(name: str, note: str = "") -> Traits:
-    """Of a voice here or elsewhere: from the table, or as far as its name or note says."""
+    """The traits of a voice, here or elsewhere: from the table, or from its name and note."""
     known = _KNOWN.get(name.casefold())
     if known:
         return known
@@ -154,7 +154,7 @@ def _best(traits: Traits, voices: Mapping[str, Traits], used: Counter[str]) -> s
 
 
 def _of_sex(sex: Sex, voices: Mapping[str, Traits]) -> Sequence[str]:
-    """Those of this sex, else those of which it is not known, else all; children come last."""
+    """Voices of this sex, else voices of unknown sex, else all; children come last."""
     wanted: tuple[Callable[[Traits], bool], ...] = (
         lambda voice: voice.sex == sex and "boy" not in voice.temper,
         lambda voice: voice.sex == sex,

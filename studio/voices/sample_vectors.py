@@ -19,7 +19,7 @@ FAR: Final = 0.12
 
 
 def similarities(vectors: Sequence[Vector]) -> list[float]:
-    """Of each vector the cosine with the mean of the others."""
+    """The cosine of each vector with the mean of the others."""
     every = np.stack(vectors).astype(np.float64)
     units = every / np.maximum(np.linalg.norm(every, axis=1, keepdims=True), 1e-12)
     rest = units.sum(0) - units

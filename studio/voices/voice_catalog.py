@@ -113,7 +113,7 @@ class Choices:
     def _fitting(
         self, saved: Iterable[SavedVoice], selected: set[str], wanted: str
     ) -> tuple[Choice, ...]:
-        """Those with these small letters in their names, and the selected."""
+        """Voices whose names contain `wanted`, in lower case, and the selected one."""
         found = _found(saved, wanted)[:LISTED]
         presets = (
             each for each in self._presets() if wanted in each.name.lower() or each.key in selected
@@ -354,7 +354,7 @@ class Choices:
 
 
 def _found(voices: Iterable[SavedVoice], wanted: str) -> Sequence[SavedVoice]:
-    """Those with these small letters in their names, which begin with them first."""
+    """Voices whose names contain `wanted`, in lower case; names that begin with it come first."""
     found = [choice for choice in voices if wanted in choice.name.lower()]
     return sorted(found, key=lambda choice: not choice.name.lower().startswith(wanted))
 

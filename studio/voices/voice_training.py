@@ -181,7 +181,7 @@ class VoiceTraining:
         return folder
 
     def _running(self, training: str) -> bool:
-        """Also by a process of a studio that has ended since."""
+        """Whether it runs, possibly started by a studio that has ended since."""
         return self._alive(training) or self.folder(training).locked
 
     def _alive(self, training: str) -> bool:

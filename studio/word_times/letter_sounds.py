@@ -1,7 +1,7 @@
 """Which kinds of sounds a written word has, letter by letter, without a dictionary.
 
 Kinds are coarse (a vowel, a hiss, a stop): enough to find where words begin, and nearly the same in
-all languages that write sounds. Of letters that are not Latin only that they are heard is known.
+all languages that write sounds. For letters that are not Latin, only that they are heard is known.
 """
 
 from __future__ import annotations

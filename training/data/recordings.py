@@ -49,7 +49,7 @@ SEGMENT = 8 * RATE
 
 
 def person(source: str, path: Path) -> str:
-    """Who speaks: a language's reader, in most packages."""
+    """The speaker: in most packages a language's reader."""
     if source == "tuxpaint":
         who = path.stem.split("_desc_")[-1]
     elif source in ("klettres", "ktuberling"):

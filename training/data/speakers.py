@@ -71,7 +71,7 @@ class Speaker:
         return [math.log2(self.hertz / 140), height, drawl, self.tilt / 2, *self.place()]
 
     def place(self) -> list[float]:
-        """Where the mixture is among the styles."""
+        """The index of the mixture among the styles."""
         used = [(share, place) for share, place in zip(self.shares, PLACES, strict=True) if share]
         return [sum(share * place[axis] for share, place in used) for axis in range(len(PLACES[0]))]
 

@@ -57,7 +57,7 @@ def tilt_rows(waves: Tensor, tilt: Tensor) -> Tensor:
 
 
 def silence_after(waves: Tensor, ends: Tensor) -> Tensor:
-    """Nothing from these samples [B] on."""
+    """Silence from these samples [B] on."""
     return waves * (torch.arange(waves.shape[1], device=waves.device) < ends[:, None])
 
 

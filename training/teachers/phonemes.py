@@ -59,8 +59,8 @@ class Reader:
         self._rules, self._normalize = g2p.G2P(), g2p.normalize
 
     def read(self, text: str, written: str = "") -> PhonemizedText | None:
-        """A text, which may be `written` otherwise. Nothing where a letter has no phone here, or
-        where there are too many."""
+        """Read a text, which may be `written` otherwise. None if a letter has no phone here, or if
+        there are too many phones."""
         plain = self._normalize(text)
         words = [""]
         for token in self._rules.phonemize_tokens(self._rules.tokenize(plain)):

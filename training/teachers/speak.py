@@ -55,7 +55,7 @@ class Job:
 
 
 def duration_factor(job: Job) -> float:
-    """Of the durations, before the vocal tract is scaled, which shortens them."""
+    """The factor of the durations, before the vocal tract is scaled, which shortens them."""
     return job.speaker.pace * job.style.pace * job.speaker.tract
 
 

@@ -79,7 +79,7 @@ class Adapter(nn.Module):
                 handle.remove()
 
     def limit(self) -> None:
-        """Nothing grows too long here: the hold alone keeps the words."""
+        """Does nothing: here the hold alone keeps the words."""
 
     @torch.no_grad()
     def merge(self, talker: Talker) -> None:

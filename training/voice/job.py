@@ -103,7 +103,7 @@ class Status(Settings):
 
 @dataclass(frozen=True)
 class JobFolder:
-    """Where everything of a training lies. Deleting it deletes the recordings too."""
+    """The folder that holds all files of a training. Deleting it deletes the recordings too."""
 
     path: Path
 

@@ -186,7 +186,7 @@ def _spoken(language: str, recorded: Sequence[str]) -> str:
 
 
 def _spread(texts: Iterable[str], count: int) -> list[str]:
-    """So many, over all of them."""
+    """`count` texts, evenly spread over all of them."""
     found = list(texts)
     if len(found) <= count:
         return found

@@ -177,7 +177,7 @@ def verdict(folder: Path, mood: str) -> Verdict:
 
 
 def _changes(folder: Path, mood: str, dose: float, feature: str) -> NDArray[np.float64]:
-    """Of every voice that has spoken at this dose."""
+    """The change in every voice that has spoken at this dose."""
     spoken = [
         (_as_row(folder, Take(PLAIN, 0.0, voice)), _as_row(folder, Take(mood, dose, voice)))
         for voice in range(VOICES)

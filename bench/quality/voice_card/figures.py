@@ -247,7 +247,7 @@ def ended(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
 
 
 def letters(row: Row) -> int:
-    """Of its text, with a start and an end that take time, too."""
+    """The letters of its text, and some for a start and an end, which take time too."""
     return 6 + sum(map(str.isalnum, row["take"]["text"]))
 
 

@@ -87,7 +87,7 @@ def reference_texts() -> list[str]:
 
 
 def endings(count: int) -> list[str]:
-    """So many sentences of all kinds, no two alike."""
+    """`count` sentences of all kinds, no two alike."""
     random, found = Random(22), dict[str, None]()
     patterns = (TEXTS / "patterns.txt").read_text("utf-8").splitlines()
     while len(found) < count:
@@ -158,7 +158,7 @@ def long_texts(speakers: Sequence[str], sizes: Sizes) -> Iterator[Take]:
 
 
 def spread(voices: Sequence[str], count: int) -> list[str]:
-    """So many of them, from all over the list."""
+    """`count` of the voices, from all over the list."""
     count = min(count, len(voices))
     return [voices[number * len(voices) // count] for number in range(count)]
 

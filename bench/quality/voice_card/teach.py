@@ -97,7 +97,7 @@ def speak_teacher(
     at_once: int,
     device: str,
 ) -> None:
-    """Of the parts, `voices` and `references` are the teacher's."""
+    """Let the teacher speak its parts of the card: `voices` and `references`."""
     teacher, texts = Teacher(weights, place_of(device)), Texts(phonemes_file)
     speakers = {speaker.name: speaker for speaker in [*NAMED, *held_out()]}
 

@@ -28,8 +28,8 @@ Item = TypeVar("Item")
 
 
 def packed_forms(talker: Talker, panels: bool) -> dict[str, Form]:
-    """Of a talker's packed weights, from one whose layers are quantised already, with memory or
-    without. `panels`: layers of 4 bits are kept as these alone."""
+    """The forms of a talker's packed weights. Its layers are quantised already; they may be without
+    memory. `panels`: layers of 4 bits are kept as panels alone."""
     found = {}
     for name, tensor, layer in _tensors(talker):
         if layer is None or name.endswith(".bias"):
@@ -98,7 +98,7 @@ def _tensors(talker: Talker) -> Iterator[tuple[str, Tensor, QuantizedLinear | No
 
 
 def _full_layers(talker: Talker) -> Iterator[tuple[str, nn.Linear]]:
-    """Those whose weights kernels take; none where layers have few bits, whose others are small."""
+    """The layers whose full weights kernels use; none if they have few bits."""
     if any(isinstance(each, QuantizedLinear) for each in talker.modules()):
         return
     for path, each in talker.named_modules():

@@ -272,7 +272,7 @@ def _without_prefix(folder: Path, stored: dict[str, _Stored]) -> dict[str, _Stor
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Those that are read, in their order; others may lie beside them."""
+    """The weight files to read, in order; other files may lie beside them."""
     if (folder / SINGLE).is_file():
         return [folder / SINGLE]
     if (folder / INDEX).is_file():

@@ -56,7 +56,7 @@ class Block:
 class Blocks(list[Block]):
     """Blocks that have text, and the text of the one that is being read.
 
-    As many as a script may have lines and characters; InvalidText above, before they are all there.
+    A block too many for a script's lines or characters raises InvalidText at once.
     """
 
     def __init__(self) -> None:

@@ -61,7 +61,7 @@ def _units(text: str) -> Iterator[str]:
 
 
 def _head(text: str, most: int) -> str:
-    """As many characters as fit, one at least."""
+    """How many characters fit, at least one."""
     taken = 0
     for place, char in enumerate(text):
         taken += _columns(char)

@@ -67,7 +67,7 @@ def _best(
 
 
 def _joint(old: Pcm, new: Pcm, mine: list[LineWord], theirs: list[LineWord], place: int) -> _Joint:
-    """Where the sounds are joined, and how loud it is there; nothing is heard at either end."""
+    """The place where the sounds are joined, and the loudness there; both ends are silent."""
     if place == 0:
         return _Joint(place, 0, 0, NONE)
     if place == len(mine):

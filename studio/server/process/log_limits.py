@@ -1,9 +1,10 @@
 """The log of a server: one handler, bounded, without the words that a visitor has sent.
 
 Visitors decide how often some lines are written, and what stands in them: an event with a false
-value raises an error that quotes it. So a line is at most LINE bytes, the same line is written MOST
-times in SECONDS, and of all lines together BYTES are. Of an error that another library raises or
-prints, the log has kind and place and no message, which may quote a request; TIMBRE_DEBUG adds it.
+value raises an error that quotes it. So a line is at most LINE bytes, and in SECONDS the same
+line is written at most MOST times and all lines together take at most BYTES. The log names kind and
+place of an error that another library raises or prints, but not its message, which may quote a
+request; TIMBRE_DEBUG adds it.
 
 What goes through here: loggers, warnings, `print`, `traceback.print_exc`, ends of threads. Knows no
 sentences.
@@ -96,8 +97,8 @@ class ServerLog(logging.StreamHandler[Any]):
             self._writes.now = False
 
     def _line(self, record: logging.LogRecord) -> str:
-        """Of a record whose values do not fit its words, or whose error cannot be told, the kind
-        of what went wrong: logging raises nothing in whoever logs."""
+        """The line of a record. If its values do not fit its words, or its error cannot be shown, it
+        names the kind of fault instead: logging never raises in the code that logs."""
         try:
             return self.format(record)
         except Exception as error:

@@ -80,8 +80,8 @@ class BlendTab:
     def refresh(self, picked: list[str], model: str | None = None) -> tuple[Update, ...]:
         """The current models; voices, pad and formula where a selected voice is gone.
 
-        Selected voices that still exist stay selected; if none does, the first ones are. Where
-        nothing is selected it stays so: the tab may have been emptied while it opened.
+        Selected voices that still exist stay selected; if none does, the first ones are. An empty
+        selection stays empty: the tab may have been emptied while it opened.
         """
         there, models = self.voices(picked), models_now(self.speakers(), model)
         names = [name for _, name in there]

@@ -119,7 +119,7 @@ def _fitting(studio: Studio, paths: Sequence[str], model: str) -> list[str]:
 
 
 def _keys(paths: Sequence[str]) -> list[str]:
-    """Of the recordings, each among these: what was ticked among others tells nothing here."""
+    """A key for each recording in this selection: ticks made in another selection do not count."""
     among = hashlib.sha256("\0".join(paths).encode(errors="surrogateescape")).hexdigest()[:16]
     return [f"{among}-{place}" for place in range(len(paths))]
 

@@ -22,9 +22,10 @@ FOUND: Final = on_event("gradio_compat/voice_search.js", "showFound")
 def keep_listed(menu: gr.Dropdown, offer: Callable[..., Any]) -> None:
     """Let `offer(words, selected)` refresh what a menu lists.
 
-    That is when its tab is shown, when it is opened, while somebody types into it, and when another
-    voice is selected. All of it is one event, so that an older answer, of another selected voice,
-    never replaces a newer one. The selected voice is not checked against the current list.
+    It is refreshed when its tab is shown, when it is opened, while a user types into it, and when
+    another voice is selected. All of these are one event, so that an older answer, of another
+    selected voice, never replaces a newer one. The selected voice is not checked against the
+    current list.
     """
     words = gr.Textbox("", elem_id=f"{menu.elem_id}-words", elem_classes="timbre-unseen")
     moments = [menu.focus, menu.change, words.change]

@@ -379,7 +379,7 @@ async def _played(payloads: Payloads) -> AsyncIterator[Payload | Update]:
 
 
 def _with_draft(shown: Shown, draft: object) -> Shown:
-    """Restore unread text with the text it was typed into. Where nothing is restored, text that was
+    """Restore unread text with the text it was typed into. If nothing is restored, text that was
     typed meanwhile stays."""
     sent = draft if isinstance(draft, dict) else {}
     if sent.get("number") != shown.opened:

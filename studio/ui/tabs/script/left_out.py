@@ -43,7 +43,7 @@ def book_items(book: Book, has_cover: bool, parts: Sequence[LeftOut]) -> list[It
 
 
 def _language(tag: str) -> str:
-    """Of a book's tag, such as "fr-CA"; the tag itself where nothing is known of it."""
+    """The language of a book's tag, such as "fr-CA"; the tag itself if it is unknown."""
     named = language_named(tag)
     return both(named.capitalize()) if named else escape(tag)
 

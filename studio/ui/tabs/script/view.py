@@ -297,7 +297,7 @@ def _summary(summary: Summary) -> str:
 
 
 def _about(seconds: float) -> str:
-    """As exact as an estimate is: 40 s, 5 min, 1 h 10 min."""
+    """A duration as precisely as estimates allow: 40 s, 5 min, 1 h 10 min."""
     step = next((step for most, step in ((30, 5), (120, 10), (3600, 60)) if seconds < most), 600)
     whole = max(step, step * round(seconds / step))
     if whole < 120:
