@@ -56,7 +56,7 @@ class TextEntry(Protocol):
     def close(self) -> None: ...
 
 
-LAG = 0.05  # seconds for which an event loop may be busy before the engine is told
+LAG = 0.05  # seconds for which an event loop may be busy before the engine is notified
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from bench.stress.overload import hear, retry_after
 from bench.workload import Job, Work
 
 NOTICED: Final = 0.02  # seconds of silence
-LONGEST_PAUSE: Final = 5.0  # before a refused text is asked for again, in seconds
+LONGEST_PAUSE: Final = 5.0  # before a refused text is requested again, in seconds
 
 
 @dataclass

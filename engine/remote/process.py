@@ -52,7 +52,7 @@ MOST_SILENT = 10  # after which it is killed
 MOST_SILENT_LOADING = 60  # reading a library from a slow disk may hold Python's lock for long
 MOST_LOADING = 3600  # looks until it is loaded, a download included
 STOP_SECONDS = 15.0  # for the last step when the engine closes
-STATS_SECONDS = 2.0  # after which the last ones are told again
+STATS_SECONDS = 2.0  # after which the last ones are sent again
 
 Make: TypeAlias = Callable[[Mapping[str, Checkpoint]], Engine]
 

@@ -36,7 +36,7 @@ MOST_LOSSES = 3  # of one request, before it is given up
 class Transport:
     """The way to what speaks. Any thread may call anything."""
 
-    near: RemoteEngine  # is told what is said there
+    near: RemoteEngine  # is called with what happens there
     open_text = True  # whether text may be appended
 
     @property

@@ -37,7 +37,7 @@ class RecordingQueue:
             raise too_many(problem, "recordings_full", RETRY_AFTER)
         self._count += 1
         try:
-            within = copy_context()  # so that what the work reports is told with the answer
+            within = copy_context()  # so that the answer includes what the work reports
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._pool, partial(within.run, work))
         finally:

@@ -52,7 +52,7 @@ HEALTH_SECONDS: Final = 5.0  # between two health checks
 BURST: Final = 256  # requests that each proxy may be looking a replica for
 TARGET: Final = 0.75  # share of the slots that autoscaling aims at
 UP_SECONDS: Final = 5.0  # of load until another replica is started
-LOOK_SECONDS: Final = 12.0  # over which load is averaged; it is told every ten
+LOOK_SECONDS: Final = 12.0  # over which load is averaged; it is reported every ten
 
 OpenEngine: TypeAlias = Callable[[AppContext], SpeechEngine]
 OpenFront: TypeAlias = Callable[[AppContext, Replicas, str], RemoteEngine]

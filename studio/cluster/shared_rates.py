@@ -57,7 +57,7 @@ class SharedRates(Rates):
         self._actor = (
             ray.remote(Counter).options(**options).remote(settings.model_copy(update={"keys": ()}))
         )
-        with suppress(RayError):  # then it is asked later
+        with suppress(RayError):  # then it is queried later
             ray.get(self._actor.__ray_ready__.remote(), timeout=START_SECONDS)
 
     def take(self, identity: dict[str, str], cost: int = 1) -> None:

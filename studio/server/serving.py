@@ -21,8 +21,8 @@ GRACE = 3  # seconds for open connections at shutdown
 # Connections that wait to be accepted, and are accepted at once: with more, a crowd of them can
 # take all file handles before the first of them is looked at.
 BACKLOG = 256
-# Seconds that a connection may stay silent. Clients keep theirs for 5 to 60: who closes first loses
-# a request that is on its way, so it should not be us.
+# Seconds that a connection may stay silent. Clients keep theirs for 5 to 60 s: the side that closes
+# first loses a request that is on its way, so it should not be us.
 KEPT = 75
 
 log = logging.getLogger("timbre")

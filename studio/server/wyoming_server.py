@@ -56,7 +56,7 @@ def wyoming_address(settings: StudioSettings) -> tuple[str, int]:
         raise InvalidSetting("--wyoming is a port, or an address with a port: 127.0.0.1:10200")
     if settings.guests:
         raise InvalidSetting(NO_GUESTS)
-    # Keys are for whom they keep out, and here nobody shows one.
+    # Keys keep strangers out, but this protocol has no place for one.
     default = "127.0.0.1" if settings.api.keys else settings.host
     return host.strip("[]") or default, int(port)
 

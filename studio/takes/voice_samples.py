@@ -73,7 +73,7 @@ class VoiceSamples:
             self._wanted.remove(digest)
         self._wanted.append(digest)
         if digest not in self._making:
-            # In a context of its own: it is nobody's request, and counts for no visitor.
+            # In a fresh context: it is no visitor's request, and counts for none.
             make = partial(asyncio.create_task, self._made(voice, digest))
             task = self._making[digest] = contextvars.Context().run(make)
             task.add_done_callback(lambda _: self._making.pop(digest, None))

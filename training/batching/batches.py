@@ -139,7 +139,7 @@ class Batcher:
         number = torch.bucketize(need, torch.tensor([s.most for s in SIZES], device=need.device))
         by_size = [number == index for index in range(len(SIZES))]
         # Vectors tell mixtures of the first styles apart; any other voice needs its recording.
-        # Whoever has a name is asked for by it, and needs none.
+        # A named voice is requested by its name, and needs no description.
         alone = table[:, SPEAKER] < FIRST_OTHER
         in_context = (table[:, STYLE] == 0) & (table[:, SPEAKER] >= len(NAMED))
         self.sizes = [

@@ -22,7 +22,7 @@ import numpy as np
 
 from training.data.speech_format import FRAME, PHONE_STEP, RATE, UNKNOWN, Wave
 
-# Where recordings of whom are: a pattern, and which part of the path or name tells people apart.
+# Where recordings are: a pattern, and which part of the path or name identifies the speaker.
 SOURCES = {
     "flite": "flite-voices/*.wav",
     "asterisk": "asterisk-*/**/*.g722",

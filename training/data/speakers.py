@@ -38,7 +38,7 @@ STYLE_ODDS = (4, 3, 1, 1, 1.5)
 SINGLE_STYLE = 0.15  # of the other speakers have one style, as many again three, the rest two
 PITCH, PITCH_OF_MEN = (0.84, 1.2), (0.9, 1.35)
 TRACT, TEMPO, TILT = (0.94, 1.07), (0.8, 1.22), 1.5
-# Of the wide ones: whoever is cloned may have any pitch with any timbre. By these the encoder
+# The wide styles: a cloned speaker may have any pitch with any timbre. By these the encoder
 # learns to hear a voice's pitch, which in mixtures is nearly given by the styles. The teacher bears
 # that: alpha at 0.45 of its pitch has DistillMOS 3.8, kumo at 2.2 times its own 4.2.
 WIDE_PITCH, WIDE_TRACT, WIDE_TILT, WIDE_HERTZ = (0.45, 2.2), (0.85, 1.18), 2.8, (80.0, 380.0)

@@ -36,7 +36,7 @@ class Delivery:
     way: Literal["whole", "audio", "sse"]
     output: Output
     hold: int = 0  # frames collected before the first piece
-    timed: str = ""  # the text, if the times of its words are told beside a whole answer
+    timed: str = ""  # the text, if the times of its words are sent beside a whole answer
 
 
 class Wrapping(Protocol):

@@ -57,7 +57,7 @@ class Music:
         numbers = {line.id: place for place, line in enumerate(self.script.lines)}
         tracks: list[_Track] = []
         for cue in self.cues:
-            with suppress(InvalidAudio):  # is told where the cue is shown, and by an export
+            with suppress(InvalidAudio):  # shown with the cue, and reported by an export
                 if places := lines_under(cue, self.script):
                     fade_out = round(cue.fade_out * SAMPLE_RATE)
                     reel = Reel(self.sounds.path(cue.sound), cue.loop, fade_out)

@@ -202,7 +202,7 @@ class BatchSynthesis:
         waiting = [job for job in wanted if status_of(job, self._sounds) == "waiting"]
         fresh = {job.key: Track(job) for job in reversed(waiting) if job.key not in begun}
         for key in queued - fresh.keys():
-            self._tracks[key].ended = True  # whoever waits for it goes on with what is planned now
+            self._tracks[key].ended = True  # a waiting listener goes on with what is planned now
         self._jobs = {job.line: job for job in jobs}
         self._tracks = {**begun, **fresh}
         self._queue = deque(dict.fromkeys(job.key for job in waiting if job.key in fresh))

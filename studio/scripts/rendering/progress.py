@@ -15,7 +15,7 @@ from typing import Final
 WINDOW: Final = 15.0  # seconds, at least, in which a rate is measured
 WINDOWS: Final = 60  # that are remembered
 EARLY: Final = 0.1  # of the letters left that tell a rate before there is a window
-CLEARLY: Final = 0.25  # of the time left by which an estimate differs before it is told
+CLEARLY: Final = 0.25  # of the time left by which an estimate differs before it is shown
 
 
 @dataclass(frozen=True)

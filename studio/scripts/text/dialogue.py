@@ -20,7 +20,7 @@ from studio.scripts.speaker_sex import sex_of_name
 from studio.scripts.text.passages import NARRATORS, UNHEARD, Passage
 from studio.scripts.text.turn_forms import as_turns
 
-SHARE = 6  # a text is a script if one line in so many is a turn of somebody who comes back
+SHARE = 6  # a text is a script if one line in so many is a turn of a speaker who comes back
 WRAPPED, WIDEST = 45, 100  # columns of a line that an editor has wrapped
 
 _DIRECTION = (

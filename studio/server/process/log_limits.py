@@ -97,8 +97,8 @@ class ServerLog(logging.StreamHandler[Any]):
             self._writes.now = False
 
     def _line(self, record: logging.LogRecord) -> str:
-        """The line of a record. If its values do not fit its words, or its error cannot be shown, it
-        names the kind of fault instead: logging never raises in the code that logs."""
+        """The line of a record. If its values do not fit its words, or its error cannot be shown,
+        it names the kind of fault instead: logging never raises in the code that logs."""
         try:
             return self.format(record)
         except Exception as error:

@@ -38,7 +38,7 @@ MENDS = (
         rb"\1&&\3.status===`pending`",
     ),
     # Every press tells every component that ever waited how it stands, before its request is sent.
-    # Those are told that stand otherwise than they were told.
+    # Only components whose state has changed are updated.
     (
         re.compile(
             rb"(Object\.entries\(this\.loading_stati\.current\))"

@@ -22,7 +22,7 @@ from studio.ui.tabs.script.left_out import book_items
 from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, TakeRow, View
 from studio.voices.text_script import foreign
 
-READ = 40  # lines, by which a script's language is told
+READ = 40  # lines, by which a script's language is recognised
 WANTED: dict[str, tuple[Status, ...]] = {"open": ("waiting", "speaking"), "failed": ("failed",)}
 
 
