@@ -6,11 +6,11 @@ import { opened, pressed } from '../../studio/ui/gradio_compat/event_streams.js'
 
 // A stream of answers in the hands of the test.
 function stream() {
-  const own = { controller: null };
-  const body = new ReadableStream({ start: (controller) => (own.controller = controller) });
-  own.send = (text) => own.controller.enqueue(new TextEncoder().encode(text));
-  own.response = new Response(body);
-  return own;
+  const source = { controller: null };
+  const body = new ReadableStream({ start: (controller) => (source.controller = controller) });
+  source.send = (text) => source.controller.enqueue(new TextEncoder().encode(text));
+  source.response = new Response(body);
+  return source;
 }
 
 const turn = () => new Promise((go) => setImmediate(go));
@@ -33,19 +33,19 @@ test('a press that an earlier stream spoke of is not held back', async () => {
 });
 
 test('a press waits until the stream speaks of it', async () => {
-  const own = stream();
-  await opened(new AbortController().signal, async () => own.response);
+  const source = stream();
+  await opened(new AbortController().signal, async () => source.response);
   const press = joined('slow');
   assert.equal(await isHeldBack(press), true);
-  own.send('data: {"event_');
-  own.send('id":"slow"}');
+  source.send('data: {"event_');
+  source.send('id":"slow"}');
   assert.equal((await press).status, 200);
 });
 
 test('no press is held back by a stream that was closed, or for ever', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
-  const [own, gradio] = [stream(), new AbortController()];
-  await opened(gradio.signal, async () => own.response);
+  const [source, gradio] = [stream(), new AbortController()];
+  await opened(gradio.signal, async () => source.response);
   const press = joined('late');
   gradio.abort();
   assert.equal((await press).status, 200);

@@ -10,17 +10,17 @@ globalThis.document = { baseURI: 'http://studio/' };
 const pcm = (samples) => btoa('\0'.repeat(2 * samples));
 const TAKE = { id: 'take', start: 0, pcm: '' };
 
-// A feed whose listener writes down what it is told.
+// A feed whose listener writes down what is reported.
 function listening(ask = async () => null) {
-  const told = [];
+  const reports = [];
   const feed = new Feed({
     begin() {},
     news() {},
-    audio: (samples) => told.push(`heard ${samples.length}`),
-    whole: (total) => told.push(`whole ${total}`),
-    lost: () => told.push('lost'),
+    audio: (samples) => reports.push(`heard ${samples.length}`),
+    whole: (total) => reports.push(`whole ${total}`),
+    lost: () => reports.push('lost'),
   }, ask);
-  return { feed, told };
+  return { feed, reports };
 }
 
 async function until(condition) {
@@ -37,44 +37,44 @@ for (const { raw, made, late } of [
 ]) {
   test(`the raw route brings ${raw} of ${made} samples before the event tells the end`, async () => {
     rawRoute(raw);
-    const { feed, told } = listening(async (id, start) => ({ start, pcm: pcm(made - raw) }));
+    const { feed, reports } = listening(async (id, start) => ({ start, pcm: pcm(made - raw) }));
     feed.take({ ...TAKE, raw: 'raw', seq: 1, made: 0 });
-    await until(() => told.length && !feed.raw);
-    assert.deepEqual(told, [`heard ${raw}`, `whole ${raw}`]);
+    await until(() => reports.length && !feed.raw);
+    assert.deepEqual(reports, [`heard ${raw}`, `whole ${raw}`]);
     feed.take({ ...TAKE, raw: 'raw', seq: 2, start: raw, made, ended: { reason: 'finished' } });
     await until(() => !feed.asking);
-    assert.deepEqual(told.slice(2), late);
+    assert.deepEqual(reports.slice(2), late);
   });
 }
 
 test('a raw route that seemed to end is not the end', async () => {
   rawRoute(480);
-  const { feed, told } = listening();
+  const { feed, reports } = listening();
   feed.take({ ...TAKE, raw: 'raw', seq: 1, made: 0 });
-  await until(() => told.includes('whole 480'));
+  await until(() => reports.includes('whole 480'));
   feed.take({ ...TAKE, seq: 2, start: 480, pcm: pcm(480), made: 960 });
   feed.take({ ...TAKE, seq: 3, start: 960, made: 960, ended: { reason: 'finished' } });
-  assert.deepEqual(told, ['heard 480', 'whole 480', 'whole null', 'heard 480', 'whole 960']);
+  assert.deepEqual(reports, ['heard 480', 'whole 480', 'whole null', 'heard 480', 'whole 960']);
 });
 
 test('what the server has let go is asked for once', async () => {
-  let asked = 0;
-  const { feed, told } = listening(async () => (asked++, null));
+  let requests = 0;
+  const { feed, reports } = listening(async () => (requests++, null));
   feed.take({ ...TAKE, seq: 1, pcm: pcm(480), made: 480 });
   feed.take({ ...TAKE, seq: 9, made: 960, ended: { reason: 'finished' } });
-  await until(() => told.includes('lost'));
-  assert.deepEqual([asked, told], [1, ['heard 480', 'lost']]);
+  await until(() => reports.includes('lost'));
+  assert.deepEqual([requests, reports], [1, ['heard 480', 'lost']]);
 });
 
 test('a stop while a gap is asked for ends it', async () => {
   let [asked, answer] = [0, null];
-  const { feed, told } = listening(() => (asked++, new Promise((go) => (answer = go))));
+  const { feed, reports } = listening(() => (asked++, new Promise((go) => (answer = go))));
   feed.take({ ...TAKE, seq: 1, pcm: pcm(480), made: 480 });
   feed.take({ ...TAKE, seq: 9, made: 960, ended: { reason: 'finished' } });
   feed.drop();
   answer({ start: 480, pcm: pcm(480) });
   await new Promise((go) => setTimeout(go));
-  assert.deepEqual([asked, told], [1, ['heard 480']]);
+  assert.deepEqual([asked, reports], [1, ['heard 480']]);
 });
 
 test('payloads may be lost and merged, and each sample is heard once', () =>
@@ -105,7 +105,7 @@ test('payloads may be lost and merged, and each sample is heard once', () =>
   }));
 
 test('after a cut the rest is fetched from the sample that was reached', async () => {
-  const asked = [];
+  const requests = [];
   const routes = [
     () => new Response(new Int16Array(480).buffer), // before the cut, which breaks the next two
     () => { throw new TypeError('network'); },
@@ -114,28 +114,28 @@ test('after a cut the rest is fetched from the sample that was reached', async (
     () => new Response(new Int16Array(0).buffer),
   ];
   globalThis.fetch = async (url) => {
-    asked.push(Number(url.searchParams.get('from')));
+    requests.push(Number(url.searchParams.get('from')));
     return routes.shift()();
   };
   const answers = [{ start: 720, pcm: '', made: 720, state: 'ended' }, { start: 720, pcm: '', made: 720, state: 'done', ended: { reason: 'finished' } }];
-  const { feed, told } = listening(async () => answers.shift());
+  const { feed, reports } = listening(async () => answers.shift());
   feed.take({ ...TAKE, raw: 'raw', seq: 1, made: 0 });
-  await until(() => told.includes('heard 480') && !feed.raw);
+  await until(() => reports.includes('heard 480') && !feed.raw);
   assert.equal(feed.goOn(), true);
   assert.equal(feed.broken, true);
   await until(() => !feed.cut);
-  assert.deepEqual(asked, [0, 480, 480, 480, 720]);
-  assert.deepEqual(told.filter((each) => !each.includes('null')), ['heard 480', 'whole 480', 'heard 240', 'whole 720']);
+  assert.deepEqual(requests, [0, 480, 480, 480, 720]);
+  assert.deepEqual(reports.filter((each) => !each.includes('null')), ['heard 480', 'whole 480', 'heard 240', 'whole 720']);
   assert.equal(feed.broken, false);
 });
 
 test('what the server has let go after a cut is lost', async () => {
   globalThis.fetch = async () => new Response('', { status: 404 });
-  const { feed, told } = listening();
+  const { feed, reports } = listening();
   feed.take({ ...TAKE, raw: 'raw', seq: 1, made: 0 });
   await until(() => !feed.raw);
   feed.goOn();
-  await until(() => told.includes('lost'));
+  await until(() => reports.includes('lost'));
 });
 
 test('without a raw route nothing is tried', () => {

@@ -73,8 +73,8 @@ export async function press(request, rest) {
 
 export async function join(request, rest) {
   const answer = await press(request, rest);
-  const told = await answer.clone().json().catch(() => null);
-  if (told?.event_id && !early.delete(told.event_id)) pending.add(told.event_id);
+  const body = await answer.clone().json().catch(() => null);
+  if (body?.event_id && !early.delete(body.event_id)) pending.add(body.event_id);
   return answer;
 }
 
@@ -83,9 +83,9 @@ export function answers(request, rest) {
   const encoder = new TextEncoder();
   const failed = { error: '', visible: false };
   const endings = () => {
-    const told = [...pending].map((event_id) => ({ msg: 'process_completed', event_id, output: failed, success: false }));
+    const ends = [...pending].map((event_id) => ({ msg: 'process_completed', event_id, output: failed, success: false }));
     pending.clear();
-    return [...told, { msg: 'close_stream' }].map((each) => `data: ${JSON.stringify(each)}\n\n`).join('');
+    return [...ends, { msg: 'close_stream' }].map((each) => `data: ${JSON.stringify(each)}\n\n`).join('');
   };
   const body = new ReadableStream({
     start: async (stream) => {

@@ -59,22 +59,22 @@ function tell(id) {
 
 // The stream of answers that Gradio opens; send: requests it.
 export async function opened(signal, send) {
-  const own = (stream = new Stream(signal));
+  const current = (stream = new Stream(signal));
   let answer = null;
   try {
     answer = await send();
   } finally {
-    if (!answer?.ok || !answer.body) own.end();
+    if (!answer?.ok || !answer.body) current.end();
   }
-  if (own.over) return answer;
+  if (current.over) return answer;
   const [theirs, ours] = answer.body.tee();
-  own.watch(ours);
+  current.watch(ours);
   return new Response(theirs, answer);
 }
 
 export async function pressed(send) {
   const answer = await send();
-  const told = await answer.clone().json().catch(() => null);
-  if (told?.event_id) await stream?.speaksOf(told.event_id);
+  const body = await answer.clone().json().catch(() => null);
+  if (body?.event_id) await stream?.speaksOf(body.event_id);
   return answer;
 }

@@ -48,13 +48,13 @@ export function mount({ element: root, trigger }) {
   root.addEventListener('click', ({ target }) => {
     const pressed = target.closest('button[data-do]');
     if (!pressed) return;
-    const told = { do: pressed.dataset.do, take: pressed.dataset.take ?? '' };
-    if (told.do === 'hear') hear(pressed.dataset);
-    else if (told.do === 'copy') copied(pressed);
-    else if (told.do === 'hello') trigger('hello', {});
-    else if (told.do === 'again' || told.do === 'same') trigger('again', told);
-    else if (told.do === 'all') trigger('all', { do: pressed.dataset.all, takes: [...chosen] });
-    else trigger('act', told);
+    const press = { do: pressed.dataset.do, take: pressed.dataset.take ?? '' };
+    if (press.do === 'hear') hear(pressed.dataset);
+    else if (press.do === 'copy') copied(pressed);
+    else if (press.do === 'hello') trigger('hello', {});
+    else if (press.do === 'again' || press.do === 'same') trigger('again', press);
+    else if (press.do === 'all') trigger('all', { do: pressed.dataset.all, takes: [...chosen] });
+    else trigger('act', press);
   });
 
   keepRows(root);

@@ -135,9 +135,9 @@ class VoicePicker {
 
   fetched(key) {
     if (!this.samples.has(key)) {
-      const asked = this.sample(key).then((sound) => sound && decoded(sound), () => null);
-      this.samples.set(key, asked);
-      asked.then((buffer) => buffer || this.samples.delete(key)); // it is asked for again
+      const request = this.sample(key).then((sound) => sound && decoded(sound), () => null);
+      this.samples.set(key, request);
+      request.then((buffer) => buffer || this.samples.delete(key)); // so that it is requested again
       if (this.samples.size > MOST) this.samples.delete(this.samples.keys().next().value);
     }
     return this.samples.get(key);

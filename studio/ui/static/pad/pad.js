@@ -140,8 +140,8 @@ class Pad {
 
   // Where a voice is: the middle of its corners.
   anchor(voice) {
-    const own = this.corners[this.names.length].flatMap((each, corner) => (each === voice ? [corner] : []));
-    const mean = (of) => own.reduce((sum, corner) => sum + of(corner), 0) / own.length;
+    const here = this.corners[this.names.length].flatMap((each, corner) => (each === voice ? [corner] : []));
+    const mean = (of) => here.reduce((sum, corner) => sum + of(corner), 0) / here.length;
     return { x: mean((corner) => corner % 2), y: mean((corner) => corner >> 1) };
   }
 

@@ -86,16 +86,16 @@ export class Bar {
   }
 
   listen() {
-    const own = (does) => (event) => this.player && does(this.player, event);
-    this.part('stop').onclick = own((player) => player.stop());
-    this.part('pause').onclick = own((player) => player.toggle());
+    const withPlayer = (does) => (event) => this.player && does(this.player, event);
+    this.part('stop').onclick = withPlayer((player) => player.stop());
+    this.part('pause').onclick = withPlayer((player) => player.toggle());
     this.part('wake').onclick = () => Sound.wake();
-    this.part('retry').onclick = own((player) => player.retry());
-    this.part('download').onclick = own((player, event) => player.download(event));
+    this.part('retry').onclick = withPlayer((player) => player.retry());
+    this.part('download').onclick = withPlayer((player, event) => player.download(event));
     this.part('volume').oninput = ({ target }) => this.set.volume(Number(target.value));
     this.part('rate').onchange = ({ target }) => this.set.rate(Number(target.value));
-    this.part('wave').onpointerdown = own((player, event) => player.seek(this.wave.sampleAt(event.offsetX)));
-    this.part('wave').onkeydown = own((player, event) => this.step(player, event));
+    this.part('wave').onpointerdown = withPlayer((player, event) => player.seek(this.wave.sampleAt(event.offsetX)));
+    this.part('wave').onkeydown = withPlayer((player, event) => this.step(player, event));
   }
 
   step(player, event) {
@@ -156,18 +156,18 @@ export class Bar {
     const button = this.part('pause');
     button.title = this.word(yes ? 'resume' : 'pause');
     button.setAttribute('aria-label', button.title);
-    const own = `[data-do=hear][data-take="${take}"]`;
-    this.marker.textContent = take && !yes ? `${own} .is-play { display: none !important } ${own} .is-pause { display: block !important }` : '';
+    const marked = `[data-do=hear][data-take="${take}"]`;
+    this.marker.textContent = take && !yes ? `${marked} .is-play { display: none !important } ${marked} .is-pause { display: block !important }` : '';
   }
 
   time(played, total) {
-    const told = `${clock(played)} / ${clock(total)}`;
+    const times = `${clock(played)} / ${clock(total)}`;
     const slider = this.part('wave');
-    if (slider.getAttribute('aria-valuetext') === told) return;
-    this.part('time').textContent = told;
+    if (slider.getAttribute('aria-valuetext') === times) return;
+    this.part('time').textContent = times;
     slider.setAttribute('aria-valuemax', String(Math.round(total / 24000)));
     slider.setAttribute('aria-valuenow', String(Math.round(played / 24000)));
-    slider.setAttribute('aria-valuetext', told);
+    slider.setAttribute('aria-valuetext', times);
   }
 
   showVolume(level) {

@@ -246,9 +246,9 @@ class Board {
   focusIn(node) {
     /** @type {any} */
     const focused = document.activeElement;
-    const own = node?.contains(focused) ? focused.dataset : {};
-    const name = ['act', 'play', 'edit', 'grip', 'takes'].find((each) => each in own);
-    return name && (own[name] ? `[data-${name}="${own[name]}"]` : `[data-${name}]`);
+    const data = node?.contains(focused) ? focused.dataset : {};
+    const name = ['act', 'play', 'edit', 'grip', 'takes'].find((each) => each in data);
+    return name && (data[name] ? `[data-${name}="${data[name]}"]` : `[data-${name}]`);
   }
 
   // ---- from the person
@@ -322,8 +322,8 @@ class Board {
     if (target.name === 'text') this.showFields(target.form);
     if (!('search' in target.dataset)) return;
     clearTimeout(this.search);
-    const told = { do: target.dataset.search, value: target.value };
-    this.search = setTimeout(() => this.tell.act(told), TYPED);
+    const press = { do: target.dataset.search, value: target.value };
+    this.search = setTimeout(() => this.tell.act(press), TYPED);
   }
 
   toggleTakes(article) {

@@ -13,8 +13,8 @@ export function pauseOf(text) {
 }
 
 export function withPause(text, seconds) {
-  const said = text.replace(PAUSE, '');
-  return seconds === '' ? said : `${said} [pause ${Number(seconds)}s]`;
+  const words = text.replace(PAUSE, '');
+  return seconds === '' ? words : `${words} [pause ${Number(seconds)}s]`;
 }
 
 // The text with a pause at a place, which splits the line; null where nothing stands on one side.
