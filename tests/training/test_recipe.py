@@ -123,13 +123,13 @@ def test_steps_beside_each_other_have_gpus_of_their_own(work: Path, run: Run) ->
     kept = {"BESIDE": "1", "GPUS": "3", "UNTIL": "9999999999", "KEEP": "codec speaker"}
     ended = run(**kept)
     assert ended.returncode == 0, ended.stderr
-    (decoder,) = asked(work, "train_decoder ")
+    (decoder,) = steps_of(work, "train_decoder ")
     assert "--peers 1" in decoder
-    assert len(asked(work, "train_talker ")) == 2
-    for call in (decoder, *asked(work, "train_talker ")):
+    assert len(steps_of(work, "train_talker ")) == 2
+    for call in (decoder, *steps_of(work, "train_talker ")):
         assert "--until 9999999999" in call
         assert "--wait-hours 5" in call
-    assert len(asked(work, "teachers.synthesize ")) == 6
+    assert len(steps_of(work, "teachers.synthesize ")) == 6
     assert (work / "model").is_dir()
 
 
@@ -138,7 +138,7 @@ def test_a_step_beside_others_that_fails_ends_the_recipe(work: Path, run: Run) -
     assert ended.returncode != 0
     assert not (work / "model").exists()
     assert run(BESIDE="1", GPUS="2", KEEP="codec speaker").returncode == 0
-    assert len(asked(work, "train_talker ")) == 1
+    assert len(steps_of(work, "train_talker ")) == 1
 
 
 def test_from_nothing_and_with_people(work: Path, run: Run, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from studio.settings import StudioSettings
 
 
 @pytest.mark.parametrize(
-    ("process", "device", "gpu", "own"),
+    ("process", "device", "gpu", "apart"),
     [
         ("auto", "auto", False, sys.platform == "linux"),
         ("auto", "cpu", True, sys.platform == "linux"),
@@ -25,11 +25,11 @@ from studio.settings import StudioSettings
     ],
 )
 def test_an_engine_on_a_cpu_has_a_process_of_its_own(
-    process: str, device: str, gpu: bool, own: bool, monkeypatch: pytest.MonkeyPatch
+    process: str, device: str, gpu: bool, apart: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "may_have_gpu", lambda: gpu)
     settings = StudioSettings(process=process, device=device)  # type: ignore[arg-type]
-    assert own_process(settings) is own
+    assert own_process(settings) is apart
 
 
 def test_a_process_of_its_own_is_refused_where_there_is_none(

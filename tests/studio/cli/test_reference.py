@@ -39,9 +39,9 @@ def test_equal_frames_are_counted(tmp_path: Path) -> None:
     codes = codes_of_ours()
     assert 0 < len(codes) <= FRAMES
     for changed in (0, 1):
-        told = codes.copy()
-        told[:changed, 3] += 1
-        found = compared(telling(tmp_path, told), "model", RYAN, FakeEngine)
+        ours = codes.copy()
+        ours[:changed, 3] += 1
+        found = compared(telling(tmp_path, ours), "model", RYAN, FakeEngine)
         same = len(codes) - changed
         assert found == {
             "reference": "qwen-tts 0.1.1", "frames_as_reference": f"{same} of {len(codes)}"

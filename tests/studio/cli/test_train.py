@@ -32,8 +32,8 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_each_is_listed_with_its_id_also_one_that_is_damaged(data: Path) -> None:
-    code, told = run(data, "--list")
-    lines = sorted(told.splitlines())
+    code, printed = run(data, "--list")
+    lines = sorted(printed.splitlines())
     assert (code, lines) == (
         0,
         [f"{ONE}  Ann  stopped  Stopped.", f"{DAMAGED}  ?  waiting  {WAITING}"],
@@ -44,17 +44,17 @@ def test_deleting_one_removes_its_recordings_and_no_other(data: Path) -> None:
     assert run(data, "--delete", ONE)[0] == 0
     assert [path.name for path in (data / "training").iterdir()] == [DAMAGED]
     assert run(data, "--delete", DAMAGED)[0] == 0
-    code, told = run(data, "--delete", "../training")
+    code, printed = run(data, "--delete", "../training")
     assert code != 0
-    assert "There is no training" in told
+    assert "There is no training" in printed
 
 
 def test_one_that_learns_is_asked_to_stop_first(data: Path) -> None:
     folder = JobFolder(data / "training" / ONE)
     with folder.lock():
-        code, told = run(data, "--delete", ONE)
+        code, printed = run(data, "--delete", ONE)
     assert code != 0
-    assert "will stop" in told
+    assert "will stop" in printed
     assert folder.stopping
     assert (folder.segments / "0000.wav").exists()
 
@@ -62,7 +62,7 @@ def test_one_that_learns_is_asked_to_stop_first(data: Path) -> None:
 def test_one_that_has_to_wait_is_told_with_its_command(data: Path) -> None:
     with take_lock(data / "training" / "lock") as turn:  # another program starts one
         assert turn
-        code, told = run(data, "--resume", ONE)
+        code, printed = run(data, "--resume", ONE)
     assert code != 0
-    assert "Another voice is being trained" in told
-    assert f"train --resume {ONE}" in told
+    assert "Another voice is being trained" in printed
+    assert f"train --resume {ONE}" in printed

@@ -137,9 +137,9 @@ def test_who_is_unknown_gets_the_other_sex_than_the_speaker_before(speakers: lis
     voices = {voice: voice for voice in PAIR}
     cast = suggest(Script(lines=tuple(lines)), voices, "narrator", PAIR).voices
     sexes = ["female" if cast[who].startswith("w") else "male" for who in speakers]
-    own = {"Mara": "female", "Ben": "male"}
-    assert all(own.get(who, sex) == sex for who, sex in zip(speakers, sexes, strict=True))
+    known = {"Mara": "female", "Ben": "male"}
+    assert all(known.get(who, sex) == sex for who, sex in zip(speakers, sexes, strict=True))
     for before, who, sex in zip(sexes, speakers[1:], sexes[1:], strict=False):
-        assert who in own or sex != before
-    if len(speakers) > 1 and speakers[0] not in own and speakers[1] in own:
+        assert who in known or sex != before
+    if len(speakers) > 1 and speakers[0] not in known and speakers[1] in known:
         assert sexes[0] != sexes[1]

@@ -211,13 +211,13 @@ presses = st.lists(
 
 @settings(max_examples=20, deadline=None)
 @given(presses)
-def test_whatever_is_done_can_be_taken_back(tmp_path_factory, asked):
+def test_whatever_is_done_can_be_taken_back(tmp_path_factory, pressed):
     made = make_studio(tmp_path_factory.mktemp("studio"))
     with made.engine:
         tab = ScriptTab(made)
         number = tab.store.read("", EXAMPLE).number
         first = tab.store.open(number).project
-        for does, place, text in asked:
+        for does, place, text in pressed:
             lines = tab.store.open(number).script.lines
             line = lines[place % len(lines)].id
             with warnings.catch_warnings():
