@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -102,6 +103,9 @@ class Stopping:
 
     def start(self, training: str) -> None: ...
     def stop(self, training: str) -> None: ...
+
+    def folder(self, training: str) -> SimpleNamespace:
+        return SimpleNamespace(left_out=())
 
     def wait(self, training: str, seconds: float) -> bool:
         self.waited += 1
