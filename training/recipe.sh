@@ -12,10 +12,12 @@
 #   MINUTES   that the talker learns (20); codec and decoder learn half of that each, the speaker encoder a sixth
 #   HOURS     of speech that a GPU holds (30; 0.17 GB an hour)
 #   BESIDE    not empty: steps that need not wait for each other do not. Networks are compiled while speech is still made
-#             (each begins with FIRST_HOURS of it, 5), and with two GPUs the last one has the decoder, the others the talker
+#             (each begins with FIRST_HOURS of it, 5), decoder and talker learn at once: of several GPUs the last one has the
+#             decoder, the others the talker
 #   UNTIL     seconds since 1970 at which every training stops, however long it was to learn; SPEECH: seconds of making
 #             speech (30 for each of MINUTES)
 #   TILT      how much brighter the decoder gets at the end (0.12)
+#   DECODER, TALKER  more arguments of that training: "--batch 12", "--rows 16384 --rate 0.0007"
 #   PYTHON, GPUS; TRY, TRY_SPEECH: more arguments of each training, to make it small enough for a try
 set -eu
 work=$1
@@ -61,11 +63,11 @@ fi
 once codec trained codec training.train_codec --minutes $((minutes / 2)) $people
 decoder() {
     once decoder trained decoder training.train_decoder --codec "$work/codec.pt" --minutes $((minutes / 2)) \
-        ${people:+--people "$work/people"}
+        ${people:+--people "$work/people"} ${DECODER:-}
 }
 talker() {
     once talker trained talker training.train_talker --codec "$work/codec.pt" --speaker "$work/speaker.pt" \
-        --tokenizer "$work/tokenizer" --validation "$work/validation" --self-rollout --minutes "$minutes"
+        --tokenizer "$work/tokenizer" --validation "$work/validation" --self-rollout --minutes "$minutes" ${TALKER:-}
 }
 
 # The speaker encoder: told apart where it is new, then towards its targets.
@@ -80,10 +82,10 @@ speaker() {
 }
 once speaker speaker
 
-if [ -n "${BESIDE:-}" ] && [ "$gpus" -gt 1 ]; then
+if [ -n "${BESIDE:-}" ]; then
     (cards=$((gpus - 1)); decoder) &
     decoding=$!
-    cards=$(seq 0 $((gpus - 2)))
+    [ "$gpus" -eq 1 ] || cards=$(seq 0 $((gpus - 2)))
     talker
     wait "$decoding"
 else

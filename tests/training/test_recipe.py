@@ -133,6 +133,14 @@ def test_steps_beside_each_other_have_gpus_of_their_own(work: Path, run: Run) ->
     assert (work / "model").is_dir()
 
 
+def test_one_gpu_has_decoder_and_talker_at_once(work: Path, run: Run) -> None:
+    more = {"DECODER": "--batch 12", "TALKER": "--rows 16384"}
+    assert run(BESIDE="1", KEEP="codec speaker", **more).returncode == 0
+    assert ["--batch 12" in call for call in steps_of(work, "train_decoder ")] == [True]
+    assert ["--rows 16384" in call for call in steps_of(work, "train_talker ")] == [True]
+    assert (work / "model").is_dir()
+
+
 def test_a_step_beside_others_that_fails_ends_the_recipe(work: Path, run: Run) -> None:
     ended = run(fails="training.train_decoder", BESIDE="1", GPUS="2", KEEP="codec speaker")
     assert ended.returncode != 0
