@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
@@ -50,6 +52,7 @@ def open_engine(
     weights: str = "auto",
     cache: str | Path | None = None,
     beside: bool = False,
+    reads_text: bool = True,
     **changes: Any,
 ) -> Engine:
     """An engine with these checkpoints: folders, or hub ids that are downloaded first; without any,
@@ -60,8 +63,8 @@ def open_engine(
     the precision of the talker's weights on a CPU; auto takes 8 bits for large models, with no
     audible difference. `cache`: a folder where a first start keeps what later ones then need not
     make; `beside`: another process makes it, which ends by itself, and the plain form
-    speaks meanwhile. `start` False: no thread is started, the caller runs the loop, and nothing
-    is preloaded.
+    speaks meanwhile. `reads_text` False: requests come with their ids. `start` False: no thread is
+    started, the caller runs the loop, and nothing is preloaded.
     """
     if not models:
         raise CheckpointError("There is no model. Name a folder or a hub id.")
@@ -75,7 +78,7 @@ def open_engine(
     folders = _named([resolve(str(model)) for model in models])
     check_one_codec(folders)
     settings = _settings(profile, place.type, changes)
-    checkpoints = _checkpoints(folders, settings)
+    checkpoints = _checkpoints(folders, settings, reads_text)
     held = WorkerSettings(
         settings.max_num_seqs, settings.max_seq_len, str(place), _dtype(dtype),
         weights=weights, cache=None if cache is None else Path(cache),
@@ -103,13 +106,29 @@ def open_process(
     a model is added or replaced. `booted`: a process that was started for it already.
     """
     check_choices(device, dtype, profile, weights)
-    # what the first request needs here is imported while that process loads
-    from engine.requests import input_processor  # noqa: F401
-
     named = tuple(map(str, models))
     how: dict[str, Any] = {"device": device, "dtype": dtype, "profile": profile, "weights": weights}
-    how |= {"cache": cache, "beside": beside, **changes}
-    return process_engine(partial(_open_here, named, how), booted=booted)
+    how |= {"cache": cache, "beside": beside, "reads_text": False, **changes}
+    # what the first request needs here is read while that process loads
+    from engine.requests import input_processor  # noqa: F401
+
+    Thread(target=_read_texts, args=(named,), name="timbre-tokenizers", daemon=True).start()
+    engine = process_engine(partial(_open_here, named, how), booted=booted)
+    try:
+        for each in engine.checkpoints().values():
+            if isinstance(each, LocalCheckpoint):
+                each.check_text()
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _read_texts(models: Sequence[str]) -> None:
+    """Read the tokenizers of models that are here, so that they need not be waited for."""
+    for model in models:
+        with suppress(TimbreError):  # said by who asks for it
+            LocalCheckpoint(resolve(model, offline=True).resolve())
 
 
 def check_choices(
@@ -251,10 +270,10 @@ def _settings(profile: str | None, device: str, changes: Mapping[str, Any]) -> E
 
 
 def _checkpoints(
-    folders: Mapping[str, Path], settings: EngineSettings
+    folders: Mapping[str, Path], settings: EngineSettings, reads_text: bool = True
 ) -> dict[str, LocalCheckpoint]:
     return {
-        name: LocalCheckpoint(folder, settings.max_seq_len, name)
+        name: LocalCheckpoint(folder, settings.max_seq_len, name, reads_text)
         for name, folder in folders.items()
     }
 

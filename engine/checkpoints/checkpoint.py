@@ -86,9 +86,18 @@ class SpecialIds:
 
 
 class LocalCheckpoint:
-    """A checkpoint folder in the published layout. `positions`: the upper limit for a slot."""
+    """A checkpoint folder in the published layout. `positions`: the upper limit for a slot.
 
-    def __init__(self, folder: Path | str, positions: int = LARGEST, name: str = "") -> None:
+    `reads_text` False: texts come as ids, so its tokenizer is neither read nor checked.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        positions: int = LARGEST,
+        name: str = "",
+        reads_text: bool = True,
+    ) -> None:
         self.folder = Path(folder)
         config = Table(read_model_config(self.folder), str(self.folder / "config.json"))
         _check_frame_rate(config)
@@ -107,9 +116,14 @@ class LocalCheckpoint:
         self._speaker_vectors: dict[int, Vector] = {}  # by row
         self.capabilities = self._read_capabilities(config, talker, name or self.folder.name)
         self._defaults = _read_sampling(self.folder / "generation_config.json")
-        self._tokens = Tokens(self.folder)
-        if self._tokens.size > text_vocab:
-            raise talker.wrong(
+        self._tokens, self._talker = Tokens(self.folder), talker
+        if reads_text:
+            self.check_text()
+
+    def check_text(self) -> None:
+        """Read the tokenizer. Raises CheckpointError where it is damaged or has too many words."""
+        if self._tokens.size > self._talker.integer("text_vocab_size", 1, LARGEST):
+            raise self._talker.wrong(
                 "text_vocab_size",
                 Message("at least the tokenizer's {size}", size=self._tokens.size),
             )

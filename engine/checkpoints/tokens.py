@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from engine.errors import CheckpointError, InvalidText
 
 PANIC = "PanicException"  # of Rust; its module cannot be imported
 LARGEST_FILE = 64 << 20  # bytes; the published tokenizer.json has 11 MB
+WHOLE, WORDS_FILE, MERGES_FILE = FILES = "tokenizer.json", "vocab.json", "merges.txt"
+KEPT = 2  # tokenizers of a process
 
 # Normalizers whose output is about as long as their input. `Replace` and `Prepend` can make
 # gigabytes out of a letter.
@@ -36,15 +39,31 @@ WORDS = (
 
 
 class Tokens:
-    """The tokenizer of one checkpoint folder."""
+    """The tokenizer of one checkpoint folder.
+
+    It is read when it is first asked for, once in a process: that takes half a second at the
+    published size. Another process is told the folder, and reads it only if it has to.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._tokenizer = folder, _load(folder)
-        self.size = 1 + max(self._tokenizer.get_vocab(with_added_tokens=False).values(), default=-1)
+        self._folder = folder
+
+    def __reduce__(self) -> tuple[type[Tokens], tuple[Path]]:
+        return Tokens, (self._folder,)
+
+    @cached_property
+    def _loaded(self) -> tuple[Tokenizer, int]:
+        return _load(self._folder, _version(self._folder))
+
+    @property
+    def size(self) -> int:
+        """One more than the largest id. Raises CheckpointError where the files are damaged."""
+        return self._loaded[1]
 
     def encode(self, text: str) -> tuple[int, ...]:
+        tokenizer = self._loaded[0]
         try:
-            encoding = self._tokenizer.encode(text, add_special_tokens=False)
+            encoding = tokenizer.encode(text, add_special_tokens=False)
         except (UnicodeError, TypeError) as error:  # half of a surrogate pair
             raise InvalidText("The text holds a broken character. Type it again.") from error
         except BaseException as error:
@@ -106,10 +125,18 @@ def _category(character: str) -> str:
     return name if name[0] in "CM" else name[0]
 
 
-def _load(folder: Path) -> Tokenizer:
+def _version(folder: Path) -> tuple[tuple[int, int, int], ...]:
+    """Other numbers for other files of the same names."""
+    states = [path.stat() for path in (folder / name for name in FILES) if path.is_file()]
+    return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in states)
+
+
+@lru_cache(KEPT)
+def _load(folder: Path, version: tuple[tuple[int, int, int], ...]) -> tuple[Tokenizer, int]:
+    """The tokenizer and its size."""
     try:
-        if (folder / "tokenizer.json").is_file():
-            return _from_json(folder / "tokenizer.json")
+        if (folder / WHOLE).is_file():
+            return _from_json(folder / WHOLE)
         return _from_vocabulary(folder)
     except CheckpointError:
         raise
@@ -125,12 +152,20 @@ def _unreadable(folder: Path, error: BaseException) -> CheckpointError:
     )
 
 
-def _from_json(path: Path) -> Tokenizer:
+def _from_json(path: Path) -> tuple[Tokenizer, int]:
     _check_size(path)
     raw: dict[str, Any] = json.loads(path.read_text("utf-8"))
     _check_normalizer(raw.get("normalizer"), path)
     raw.update(added_tokens=[], truncation=None, padding=None, post_processor=None)
-    return Tokenizer.from_str(json.dumps(raw))
+    tokenizer = Tokenizer.from_str(json.dumps(raw, ensure_ascii=False))  # escapes take longer
+    words = raw["model"]["vocab"]
+    if not isinstance(words, dict):  # slower, but of every kind of model
+        words = tokenizer.get_vocab(with_added_tokens=False)
+    return tokenizer, _size(words)
+
+
+def _size(words: dict[str, int]) -> int:
+    return 1 + max(words.values(), default=-1)
 
 
 def _check_normalizer(normalizer: Any, path: Path) -> None:
@@ -148,8 +183,8 @@ def _check_normalizer(normalizer: Any, path: Path) -> None:
         )
 
 
-def _from_vocabulary(folder: Path) -> Tokenizer:
-    paths = folder / "vocab.json", folder / "merges.txt"
+def _from_vocabulary(folder: Path) -> tuple[Tokenizer, int]:
+    paths = folder / WORDS_FILE, folder / MERGES_FILE
     for path in paths:
         if not path.is_file():
             raise CheckpointError(
@@ -164,7 +199,7 @@ def _from_vocabulary(folder: Path) -> Tokenizer:
     split = pre_tokenizers.Split(Regex(WORDS), "isolated")
     bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_])
-    return tokenizer
+    return tokenizer, _size(json.loads(paths[0].read_text("utf-8")))
 
 
 def _check_size(path: Path) -> None:

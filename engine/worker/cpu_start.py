@@ -36,7 +36,7 @@ from engine.worker.loading.start_cache import KernelProof, StartCache
 from engine.worker.loading.weight_loader import weight_files
 
 MOST_FULL = 1 << 30  # bytes of full weights that are kept, in both their forms
-QUICK = FRAME_SECONDS / 4  # a frame's time that is believed without looking again
+QUICK = FRAME_SECONDS / 4  # a frame's time that is believed from a busy machine, too
 # Python's path is this process's, so that both run the same files.
 BOOT = (
     "import sys; sys.path[:] = {path!r}; "
@@ -148,17 +148,14 @@ class CpuStart:
         return self._proof(self._talker_key, threads)
 
     def frame_seconds(self, threads: int) -> float | None:
-        """Seconds of a frame, as an earlier start measured it with its kernels; None: unknown, or
-        so long that the machine may have been busy."""
-        found = (
-            self._cache.seconds(self._frame_key(threads))
-            if self.talker_proof(threads).known()
-            else None
-        )
-        return found if found is not None and found <= QUICK else None
+        """Seconds of a frame, as an earlier start measured it with its kernels; None: unknown."""
+        if not self.talker_proof(threads).known():
+            return None
+        return self._cache.seconds(self._frame_key(threads))
 
-    def keep_frame_seconds(self, threads: int, seconds: float) -> None:
-        if self.talker_proof(threads).known() and seconds <= QUICK:
+    def keep_frame_seconds(self, threads: int, seconds: float, quiet: bool) -> None:
+        """`quiet`: nothing else had the cores meanwhile."""
+        if self.talker_proof(threads).known() and (quiet or seconds <= QUICK):
             self._cache.keep_seconds(self._frame_key(threads), seconds)
 
     def _frame_key(self, threads: int) -> str:

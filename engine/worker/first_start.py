@@ -36,7 +36,7 @@ def _load(folder: Path, weights: str, cache: Path) -> None:
     from engine.worker.worker import TorchWorker
     from engine.worker.worker_settings import WorkerSettings
 
-    checkpoint = LocalCheckpoint(folder, MAX_POSITIONS, NAME)
+    checkpoint = LocalCheckpoint(folder, MAX_POSITIONS, NAME, reads_text=False)
     settings = WorkerSettings(1, MAX_POSITIONS, "cpu", weights=weights, cache=cache, fast=True)
     worker = TorchWorker({NAME: checkpoint}, settings)
     try:

@@ -331,15 +331,19 @@ class TorchWorker:
         return runner
 
     def _time_steps(self, runner: ModelRunner, start: CpuStart | None) -> None:
-        """How long a frame takes, measured unless an earlier start found it short."""
+        """How long a frame takes, measured unless an earlier start did it."""
         threads = step_threads(self._cores, start.bytes) if start else 0
         known = start.frame_seconds(threads) if start and runner.on_cpu_kernels else None
         if known is not None:
             runner.timings = {0: 0.0, 1: known}
             return
-        runner.time_steps(self._codec().seconds())
-        if start and runner.on_cpu_kernels:
-            start.keep_frame_seconds(threads, runner.timings[1])
+        if not start or not runner.on_cpu_kernels:
+            runner.time_steps(self._codec().seconds())
+            return
+        from engine.worker.kernels.cpu.threads import timed  # needs numba
+
+        _, quiet = timed(lambda: runner.time_steps(self._codec().seconds()))
+        start.keep_frame_seconds(threads, runner.timings[1], quiet)
 
     def _cpu_start(self, talker: str) -> CpuStart | None:
         """What earlier starts on this machine have kept, if that is wanted."""

@@ -76,15 +76,17 @@ def test_a_folder_changes_nothing_in_the_speech(
     same(spoken(weights, None), caches[weights][1])
 
 
-def test_a_short_frame_is_believed_and_a_long_one_measured_again(tmp_path: Path) -> None:
+def test_a_long_frame_is_believed_from_a_quiet_machine_alone(tmp_path: Path) -> None:
     start = CpuStart(StartCache(tmp_path), MINI, "auto")
-    start.keep_frame_seconds(1, 0.01)
+    start.keep_frame_seconds(1, 0.01, quiet=True)
     assert start.frame_seconds(1) is None, "kernels that nobody tried"
     start.talker_proof(1).keep({"talk": 1})
-    start.keep_frame_seconds(1, 0.05)  # on a busy machine
+    start.keep_frame_seconds(1, 0.05, quiet=False)
     assert start.frame_seconds(1) is None
-    start.keep_frame_seconds(1, 0.01)
+    start.keep_frame_seconds(1, 0.01, quiet=False)
     assert start.frame_seconds(1) == 0.01
+    start.keep_frame_seconds(1, 0.05, quiet=True)
+    assert start.frame_seconds(1) == 0.05
     assert start.frame_seconds(2) is None
 
 

@@ -79,6 +79,19 @@ def test_damaged_weights_leave_no_engine_behind(tmp_path):
     assert engine_threads() == before
 
 
+def test_a_damaged_tokenizer_is_refused_where_texts_are_read(tmp_path):
+    """The process of its own needs none, so this one looks."""
+    broken = tmp_path / "broken"
+    shutil.copytree(FOLDER, broken)
+    (broken / "tokenizer.json").write_text("{")
+    with open_engine([broken], device="cpu", preload=False, reads_text=False) as engine:
+        assert engine.alive
+    for open_ in (open_engine, open_process):
+        with pytest.raises(CheckpointError, match="tokenizer"):
+            open_([broken], device="cpu", preload=False)
+    assert all(thread.name != "timbre-reader" for thread in threading.enumerate())
+
+
 @pytest.mark.parametrize("weights", ["model.safetensors", "speech_tokenizer/model.safetensors"])
 def test_a_link_to_weights_that_are_gone_is_named(tmp_path, weights):
     broken = tmp_path / "broken"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import unicodedata
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import engine.checkpoints.tokens as tokens_module
 from engine.checkpoints.tokens import TextFeed, Tokens
 from engine.errors import CheckpointError, InvalidText
 from tests.conftest import golden_folders
@@ -86,7 +88,7 @@ def test_a_broken_character_is_refused(tokens: Tokens) -> None:
 def test_a_damaged_tokenizer_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(CheckpointError, match="tokenizer"):
-        Tokens(tmp_path)
+        Tokens(tmp_path).size  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -107,4 +109,36 @@ def test_a_tokenizer_that_fails_at_a_text_is_named(tmp_path: Path, spoilt: dict[
 
 def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no tokenizer"):
-        Tokens(tmp_path)
+        Tokens(tmp_path).size  # noqa: B018
+
+
+def test_another_process_is_told_the_folder_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = Tokens(folder)
+    ids = tokens.encode("Hello")
+    monkeypatch.setattr(tokens_module, "_load", None)
+    sent = pickle.dumps(tokens)
+    assert len(sent) < 1000
+    there = pickle.loads(sent)
+    monkeypatch.undo()
+    assert there.encode("Hello") == ids
+
+
+def test_files_are_read_once_and_again_when_they_change(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "tokenizer.json", tmp_path)
+    before = tokens_module._load.cache_info().misses
+    sizes = {Tokens(tmp_path).size for _ in range(3)}
+    assert tokens_module._load.cache_info().misses == before + 1
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(CheckpointError, match="tokenizer"):
+        Tokens(tmp_path).size  # noqa: B018
+    assert sizes == {Tokens(folder).size}
+
+
+@pytest.mark.parametrize("vocabulary", [{"a": 0, "b": 7}, {}])
+def test_a_size_is_that_of_the_largest_id(tmp_path: Path, vocabulary: dict[str, int]) -> None:
+    """Ids may have gaps: as many as there are words would be too few."""
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
+    (tmp_path / "merges.txt").write_text("")
+    assert Tokens(tmp_path).size == max(vocabulary.values(), default=-1) + 1

@@ -101,13 +101,18 @@ def fastest(run: Callable[[int], object], most: int) -> int:
     return min(counts, key=seconds.__getitem__)
 
 
+def timed(run: Callable[..., object], *given: object) -> tuple[float, bool]:
+    """Seconds of a run, and whether this process hardly lost a core meanwhile."""
+    lost, seconds = _lost_cores(), _seconds(run, *given)
+    return seconds, _lost_cores() - lost <= 1 + LOST_A_SECOND * seconds
+
+
 def _undisturbed(run: Callable[[int], object], count: int) -> float:
     """The least of some runs' seconds, of those that hardly lost a core; infinite: each did."""
     found: list[float] = []
     for _ in range(MOST_TRIALS):
-        before = _lost_cores()
-        seconds = _seconds(run, count)
-        if _lost_cores() - before <= 1 + LOST_A_SECOND * seconds:
+        seconds, quiet = timed(run, count)
+        if quiet:
             found.append(seconds)
         if len(found) == TRIALS:
             break
@@ -123,9 +128,9 @@ def _lost_cores() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
-def _seconds(run: Callable[[int], object], count: int) -> float:
+def _seconds(run: Callable[..., object], *given: object) -> float:
     begun = perf_counter()
-    run(count)
+    run(*given)
     return perf_counter() - begun
 
 
