@@ -23,7 +23,7 @@ from studio.scripts.store import ScriptStore
 from studio.settings import StudioSettings
 from studio.takes import voice_samples
 from studio.takes.take_store import DAY, Keeping, Takes
-from studio.voices import voice_training
+from studio.voices import reading, voice_training
 
 HOUR: Final = 3600.0
 TRASH_DAYS: Final = 30  # for which a deleted voice, take or script can be restored
@@ -77,8 +77,10 @@ class Retention:
         voice_samples.remove_older(self.settings.data / voice_samples.FOLDER, days)
 
     def tidy_trainings(self) -> None:
-        """Remove recordings that a killed process left half prepared."""
+        """Remove recordings that a killed process left half prepared, and what was read on the page
+        and not trained for as long as something deleted is kept."""
         voice_training.remove_unfinished(self.settings.data, DAY)
+        reading.remove_abandoned(self.settings.data, TRASH_DAYS * DAY)
 
     def tidy_takes(self) -> None:
         """Remove takes that were deleted long ago, also where no page has them open."""

@@ -94,8 +94,8 @@ def _prepared(trainings: VoiceTraining, options: TrainOptions, tell: Reporter) -
         f"{sum(line.seconds for line in used) / 60:.1f} minutes in {len(used)} lines; "
         f"{len(lines) - len(used)} set aside."
     )
-    for reason in trainings.folder(training).left_out:
-        tell.line(f"  {reason}")
+    for line in trainings.folder(training).left_out:
+        tell.line(f"  {line.reason}")
     return training
 
 
@@ -115,9 +115,9 @@ def _followed(trainings: VoiceTraining, training: str, tell: Reporter) -> Status
         tell.progress(status.text)
         if len(status.history) != epochs:
             epochs = len(status.history)
-            for reason in trainings.folder(training).left_out:
-                if reason not in left_out:  # what the model hears only
-                    tell.line(f"  Left out: {reason}")
+            for line in trainings.folder(training).left_out:
+                if line not in left_out:  # what the model hears only
+                    tell.line(f"  Left out: {line.reason}")
             left_out = trainings.folder(training).left_out
             if status.history:
                 tell.line(_judged(status))

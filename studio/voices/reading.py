@@ -1,12 +1,14 @@
 """Sentences that somebody reads on the page, kept until a training takes them. No torch, no pages.
 
-They lie in the data folder, so neither a reload nor the end of the studio loses what was read.
+They lie in the data folder, so neither a reload nor the end of the studio loses what was read; each
+browser's apart, so that two people who read at once make no voice of both.
 """
 
 from __future__ import annotations
 
 import hashlib
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,8 +16,9 @@ from typing import Final
 
 import soundfile
 
-from engine import InvalidAudio, write_atomic
+from engine import InvalidAudio, RequestError, write_atomic
 from studio.voices.voice_training import FOLDER
+from training.voice.prepare import NEED_CONSENT
 from training.voice.recordings import write_wave
 from training.voice.segments import segments_of
 
@@ -27,13 +30,17 @@ class Reading:
     """A recording and its text each, under a name made of the text: read again, it is replaced."""
 
     data: Path
+    owner: str  # the browser
 
     @property
     def place(self) -> Path:
-        return self.data / FOLDER / PLACE
+        return self.data / FOLDER / PLACE / _digest(self.owner)
 
-    def take(self, recording: Path, text: str) -> None:
-        """Keep a sentence. Raises InvalidAudio or InvalidText for what nothing is learned from."""
+    def take(self, recording: Path, text: str, agreed: str) -> None:
+        """Keep a sentence, and whose voice it is. Raises RequestError without consent, InvalidAudio
+        or InvalidText for what nothing is learned from."""
+        if len(agreed.split()) < 2:
+            raise RequestError(NEED_CONSENT)
         with TemporaryDirectory() as beside:
             copy = Path(beside) / f"recording{recording.suffix}"
             shutil.copy(recording, copy)
@@ -42,7 +49,8 @@ class Reading:
         if line.doubtful:
             raise InvalidAudio("Read it once more: {reason}.", reason=line.doubtful)
         self.place.mkdir(parents=True, exist_ok=True)
-        path = self.place / f"read-{hashlib.sha256(line.text.encode()).hexdigest()[:12]}.wav"
+        write_atomic(self.place / "consent.txt", agreed.encode())
+        path = self.place / f"read-{_digest(line.text)}.wav"
         write_atomic(path.with_suffix(".txt"), line.text.encode())
         write_wave(path, line.waveform)
 
@@ -61,3 +69,26 @@ class Reading:
     def clear(self) -> None:
         """Delete what was read."""
         shutil.rmtree(self.place, ignore_errors=True)
+
+
+def remove_abandoned(data: Path, seconds: float) -> None:
+    """Delete what was read and not gone on with for so many seconds."""
+    for place in (data / FOLDER / PLACE).glob("*"):
+        if _changed(place) >= time.time() - seconds:
+            continue
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place, ignore_errors=True)
+        else:  # until 2026-11-29 all readers had one folder
+            place.unlink(missing_ok=True)
+
+
+def _changed(place: Path) -> float:
+    """When a sentence was read last; now, if it is gone meanwhile."""
+    try:
+        return max(path.lstat().st_mtime for path in (place, *place.glob("*")))
+    except FileNotFoundError:
+        return time.time()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

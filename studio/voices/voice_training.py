@@ -22,8 +22,8 @@ from typing import Final
 
 from engine import InvalidSetting, Library, SavedVoice, UnknownVoice
 from studio.layout import SEARCHED
-from training.voice.job import ENDED, JobFolder, Status, take_lock
-from training.voice.prepare import Wish, make_job
+from training.voice.job import ENDED, JobFolder, Spoken, Status, take_lock
+from training.voice.prepare import Wish, make_job, mend, mendable
 from training.voice.segments import Recognise
 
 FOLDER: Final = "training"
@@ -158,6 +158,20 @@ class VoiceTraining:
                 return saved
         with folder.voice.open("rb") as file:
             return library.import_file(file.read(LARGEST_VOICE + 1))
+
+    def mendable(self, training: str) -> Sequence[Spoken]:
+        """The lines that are left out and can be heard."""
+        return mendable(self.folder(training))
+
+    def mend(self, training: str, file: str, text: str) -> None:
+        """Take such a line with these words. Raises InvalidSetting while it is being trained."""
+        folder = self.folder(training)
+        with self._lock, ExitStack() as held:
+            lock = None if self._alive(training) else take_lock(folder.path / "lock")
+            if lock is None:
+                raise InvalidSetting("It is being trained. Stop it first.")
+            held.enter_context(lock)
+            mend(folder, file, text)
 
     def delete(self, training: str) -> None:
         """Stop it and delete its recordings, samples and voice."""

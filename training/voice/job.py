@@ -13,9 +13,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import Annotated, Any, BinaryIO, Literal, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import (
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from engine import InvalidSetting, Message, Settings, write_atomic
 
@@ -26,6 +33,38 @@ ENDED: tuple[Phase, ...] = ("stopped", "done", "refused", "failed")
 LARGEST = 8 << 20  # bytes of a card
 
 
+def _message(said: Any) -> Message:
+    """A message as it is stored: its text alone, or its key and values, messages among them."""
+    if isinstance(said, Message):
+        return said
+    if isinstance(said, str):
+        return Message(said)
+    try:
+        values = {
+            name: _message(value) if isinstance(value, dict) else value
+            for name, value in said["values"].items()
+        }
+        return Message(said["key"], **values)
+    except (AttributeError, LookupError, TypeError) as error:
+        raise ValueError("no message") from error
+
+
+def _stored(message: Message) -> Any:
+    return _parts(message) if message.values else message.key
+
+
+def _parts(message: Message) -> dict[str, Any]:
+    values = {
+        name: _parts(value) if isinstance(value, Message) else value
+        for name, value in message.values.items()
+    }
+    return {"key": message.key, "values": values}
+
+
+Said: TypeAlias = Annotated[Message, PlainValidator(_message), PlainSerializer(_stored)]
+NOTHING = Message("")
+
+
 class Spoken(Settings):
     """A segment of the recordings and its words. `doubtful` says why it is left out."""
 
@@ -33,13 +72,21 @@ class Spoken(Settings):
     source: str = ""
     seconds: float = 0.0
     text: str = Field(max_length=2_000)
-    doubtful: str = ""
+    doubtful: Said = NOTHING
+    mended: bool = False  # somebody heard it and gave these words
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Message:
         """Which line is left out, and why."""
-        where = f"{self.source} ({self.text[:40]}): " if self.text else ""
-        return " ".join(f"{where}{self.doubtful}".split())
+        if not self.text:
+            return self.doubtful
+        source = " ".join(self.source.split())
+        return Message(
+            "{source} ({text}): {why}", source=source, text=self.text[:40], why=self.doubtful
+        )
+
+
+_LINES = TypeAdapter(tuple[Spoken, ...])
 
 
 class Job(Settings):
@@ -70,7 +117,7 @@ class Epoch(Settings):
     hold: float = 0.0  # how far codebook 0 has moved on general texts, nats
     loss: float = 0.0  # of the acoustic codebooks, on lines that were held out
     words: float | None = None  # share of wrong words, where a recogniser is there
-    refused: str = ""  # why it cannot be the best
+    refused: Said = NOTHING  # why it cannot be the best
 
     @property
     def distance(self) -> float:
@@ -82,23 +129,26 @@ class Status(Settings):
     """How far it is, in words and numbers."""
 
     phase: Phase = "waiting"
-    text: str = ""  # a sentence for people
-    key: str = ""  # the same with its values apart, for other languages
-    values: dict[str, str | int | float] = Field(default_factory=dict)
+    text: Said = NOTHING  # a sentence for people
     epoch: int = 0
     epochs: int = 0
     seconds_left: float | None = None
     history: tuple[Epoch, ...] = ()
     best: int | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_before(cls, values: Any) -> Any:
+        """Until 2026-11-29 the key and the values of its text lay beside it."""
+        if isinstance(values, dict) and isinstance(values.get("values"), dict):
+            parts = {"key": values.get("key") or values.get("text", ""), "values": values["values"]}
+            rest = {name: each for name, each in values.items() if name not in parts}
+            return {**rest, "text": parts}
+        return values
+
     def saying(self, text: str, **changes: object) -> Status:
         """The same with another sentence."""
-        key, values = (text.key, text.values) if isinstance(text, Message) else (text, {})
-        plain = {
-            name: str(each) if isinstance(each, str) else each for name, each in values.items()
-        }
-        told = {"text": str(text), "key": key, "values": plain}
-        return self.model_copy(update={**told, **changes})
+        return self.model_copy(update={"text": _message(text), **changes})
 
 
 @dataclass(frozen=True)
@@ -129,10 +179,10 @@ class JobFolder:
         return self.path / "best.voice.safetensors"
 
     @property
-    def left_out(self) -> tuple[str, ...]:
-        """The lines that nothing is learned from, each with its reason."""
-        with suppress(OSError, UnicodeDecodeError):
-            return tuple(_bytes(self.path / "left-out.txt").decode().splitlines())
+    def left_out(self) -> tuple[Spoken, ...]:
+        """The lines that nothing is learned from."""
+        with suppress(OSError, ValidationError):
+            return _LINES.validate_json(_bytes(self.path / "left-out.json"))
         return ()
 
     @property
@@ -157,8 +207,8 @@ class JobFolder:
 
     def leave_out(self, lines: Iterable[Spoken]) -> None:
         """Say which lines are doubtful, and why."""
-        told = "\n".join(each.reason for each in lines if each.doubtful)
-        write_atomic(self.path / "left-out.txt", told.encode())
+        doubtful = tuple(each for each in lines if each.doubtful)
+        write_atomic(self.path / "left-out.json", _LINES.dump_json(doubtful, indent=1))
 
     def tell(self, status: Status) -> None:
         write_atomic(self.path / "status.json", status.model_dump_json().encode())

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine import SAMPLE_RATE, Clone, Codes, Engine, Preset, SpeechRequest, Waveform
-from training.voice.job import Epoch
+from engine import SAMPLE_RATE, Clone, Codes, Engine, Message, Preset, SpeechRequest, Waveform
+from training.voice.job import NOTHING, Epoch
 from training.voice.segments import trimmed
 from training.voice.words import word_errors, words_of
 
@@ -108,22 +108,22 @@ def measure(
     )
 
 
-def refusal(epoch: Epoch, clone: Epoch) -> str:
+def refusal(epoch: Epoch, clone: Epoch) -> Message:
     """Why an epoch cannot be the voice; empty if it can."""
     slow, fast = max(PACE[1], clone.pace * OTHER_PACE), min(PACE[0], clone.pace / OTHER_PACE)
     if epoch.stopped < min(1.0, clone.stopped):
-        return "it does not always stop"
+        return Message("it does not always stop")
     if not fast <= epoch.pace <= slow:
-        return f"it takes {epoch.pace:.2f} times the recordings' time"
+        return Message("it takes {pace:.2f} times the recordings' time", pace=epoch.pace)
     if abs(epoch.pitch) > max(abs(clone.pitch), 0.5) + MOST_SEMITONES:
-        return f"its pitch is {epoch.pitch:+.1f} semitones away"
+        return Message("its pitch is {pitch:+.1f} semitones away", pitch=epoch.pitch)
     if epoch.likeness < clone.likeness - LESS_LIKE:
-        return "the speaker encoder hears somebody else"
+        return Message("the speaker encoder hears somebody else")
     if epoch.hold > MOST_HOLD:
-        return "its words have moved too far from the model's"
+        return Message("its words have moved too far from the model's")
     if epoch.words is not None and epoch.words > (clone.words or 0.0) + MORE_WORDS:
-        return f"{epoch.words:.0%} of its words are misheard"
-    return ""
+        return Message("{words:.0%} of its words are misheard", words=epoch.words)
+    return NOTHING
 
 
 def best_of(history: Sequence[Epoch]) -> Epoch | None:

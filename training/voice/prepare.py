@@ -8,16 +8,25 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import soundfile
 from pydantic import ValidationError
 
-from engine import InvalidSetting, RequestError, explain_write_errors
+from engine import InvalidSetting, InvalidText, RequestError, explain_write_errors
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.checkpoints.hub import resolve
 from engine.messages import misfit
 from engine.voices.voice_format import VoiceCard
-from training.voice.job import Job, JobFolder, Spoken
+from training.voice.job import NOTHING, Job, JobFolder, Spoken, Status
 from training.voice.recordings import write_wave
-from training.voice.segments import Recognise, check_enough, segments_of
+from training.voice.segments import (
+    LONGEST,
+    SHORTEST,
+    Recognise,
+    Segment,
+    check_enough,
+    judged,
+    segments_of,
+)
 
 MOST_LINES = 4_000
 NEED_CONSENT = (
@@ -67,7 +76,7 @@ def make_job(
     lines = []
     for number, segment in enumerate(found):
         name = f"{number:04d}.wav"
-        if not segment.doubtful:  # nothing is learned from others, and some last an hour
+        if SHORTEST <= segment.seconds <= LONGEST:  # nothing is learned from longer ones
             write_wave(folder.segments / name, segment.waveform)
         lines.append(
             Spoken(
@@ -82,6 +91,31 @@ def make_job(
     folder.leave_out(lines)
     folder.write(job.model_copy(update={"lines": tuple(lines), "created": created}))
     return folder
+
+
+def mendable(folder: JobFolder) -> list[Spoken]:
+    """The lines that are left out and whose recording is there to be heard."""
+    return [each for each in folder.left_out if (folder.segments / each.file).is_file()]
+
+
+def mend(folder: JobFolder, file: str, text: str) -> None:
+    """Learn from a line that was left out, with these words; training begins again for it.
+
+    Raises InvalidText where these cannot be its words either.
+    """
+    job, text = folder.read(), " ".join(text.split())[:2_000]
+    if file not in {each.file for each in mendable(folder)}:
+        raise InvalidText("Choose a line that is left out.")
+    wave = soundfile.read(folder.segments / file, dtype="float32")[0]
+    if reason := judged(Segment(file, wave, text)).doubtful:
+        raise InvalidText("It is still left out: {reason}.", reason=reason)
+    taken = {"text": text, "doubtful": NOTHING, "mended": True}
+    lines = [each.model_copy(update=taken) if each.file == file else each for each in job.lines]
+    folder.dataset.unlink(missing_ok=True)  # first: it has the codes of the lines before
+    folder.state.unlink(missing_ok=True)
+    folder.write(job.model_copy(update={"lines": tuple(lines)}))
+    folder.leave_out(each for each in folder.left_out if each.file != file)
+    folder.tell(Status())
 
 
 def _job(wish: Wish) -> Job:

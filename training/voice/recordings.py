@@ -38,6 +38,8 @@ class LongRecording:
     name: str
     waveform: Waveform  # 24 kHz, levelled
     contrast: float  # dB
+    level: float  # dB of full scale that its audible parts had
+    clipped: float  # share of its samples
 
     @property
     def seconds(self) -> float:
@@ -75,8 +77,10 @@ def read_recording(path: Path) -> LongRecording:
             least=LEAST_CONTRAST,
         )
     audible = loud[loud > max(SILENT, 0.01 * float(loud.max()))]
-    gain = min(LEVEL / float(np.sqrt(np.mean(audible**2))), PEAK / float(np.abs(wave).max()))
-    return LongRecording(name, wave * np.float32(gain), contrast)
+    level = float(np.sqrt(np.mean(audible**2)))
+    gain = min(LEVEL / level, PEAK / float(np.abs(wave).max()))
+    wave *= np.float32(gain)
+    return LongRecording(name, wave, contrast, float(20 * np.log10(level)), clipped)
 
 
 def write_wave(path: Path, wave: Waveform) -> None:

@@ -46,7 +46,7 @@ from training.voice.dataset import (
     read_segment,
 )
 from training.voice.export import export_merged
-from training.voice.job import Epoch, Job, JobFolder, Status
+from training.voice.job import NOTHING, Epoch, Job, JobFolder, Status
 from training.voice.judge import Person, Recognise
 from training.voice.recordings import write_wave
 from training.voice.rows import LearnedRows
@@ -200,8 +200,9 @@ class Training:
         """What is learned from, without the lines that are somebody's or something else's."""
         model = Path(self.job.model)
         encoded = encode(self.folder, model, self.job.lines, self._device, self._digest)
-        strangers = other_people(encoded)
-        wrong = other_words(encoded, self._checkpoint, talker, self.job.language)
+        trusted = {number for number, each in enumerate(encoded.spoken) if each.mended}
+        strangers = other_people(encoded) - trusted
+        wrong = other_words(encoded, self._checkpoint, talker, self.job.language) - trusted
         dataset = encoded.without(strangers | wrong)
         if len(dataset.spoken) < LEAST_LINES:
             raise InvalidSetting(
@@ -213,10 +214,11 @@ class Training:
         return dataset
 
     def _left_out(self, encoded: Dataset, strangers: set[int], wrong: set[int]) -> None:
-        reasons = {encoded.spoken[n].file: "sounds like somebody else" for n in strangers}
-        reasons |= {encoded.spoken[n].file: "are these its words?" for n in wrong}
+        other, doubt = Message("sounds like somebody else"), Message("are these its words?")
+        reasons = {encoded.spoken[n].file: other for n in strangers}
+        reasons |= {encoded.spoken[n].file: doubt for n in wrong}
         self.folder.leave_out(
-            each.model_copy(update={"doubtful": each.doubtful or reasons.get(each.file, "")})
+            each.model_copy(update={"doubtful": each.doubtful or reasons.get(each.file, NOTHING)})
             for each in self.job.lines
         )
 
@@ -319,7 +321,8 @@ class Training:
         best = self._status.best
         if best is None:
             reasons = {each.refused for each in self._status.history[1:] if each.refused}
-            why = "; ".join(sorted(reasons)) or "no epoch is nearer to the person"
+            none = Message("no epoch is nearer to the person")
+            why = Message.listed(sorted(reasons), "; ") if reasons else none
             refused = "The clone is better than what was learned: {why}. Use it, or record more."
             self._tell("refused", Message(refused, why=why))
             return

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from engine.errors import InvalidAudio, InvalidSetting, InvalidText, TimbreError
+from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
 from training.voice.recordings import WINDOW, LongRecording, loudness, read_recording
 
@@ -31,6 +32,7 @@ MOST_TEXT = 1 << 20  # bytes of a transcript
 SOUNDS = (".wav", ".flac", ".ogg", ".mp3", ".m4a", ".webm", ".mp4")
 TIMES = (".srt", ".vtt")
 
+FINE = Message("")
 Recognise = Callable[[Waveform], str]
 Tables: TypeAlias = dict[Path, dict[str, str]]  # texts by the name of a recording, by folder
 
@@ -40,7 +42,7 @@ class Segment:
     source: str
     waveform: Waveform
     text: str
-    doubtful: str = ""
+    doubtful: Message = FINE
 
     @property
     def seconds(self) -> float:
@@ -167,15 +169,19 @@ def judged(segment: Segment) -> Segment:
     pace = letters / max(segment.seconds, 0.1)
     wide = sum(ord(mark) > 0x2E80 for mark in segment.text)  # a syllable each, or more
     slow, fast = (limit / 3 if wide > letters / 2 else limit for limit in PACES)
-    reason = ""
+    reason = FINE
     if not letters:
-        reason = "no words"
+        reason = Message("no words")
     elif segment.seconds > LONGEST:
-        reason = f"{segment.seconds:.0f} s are too long for one line"
+        reason = Message("{seconds:.0f} s are too long for one line", seconds=segment.seconds)
     elif segment.seconds < SHORTEST:
-        reason = "too short"
+        reason = Message("too short")
     elif not slow <= pace <= fast:
-        reason = f"{letters} letters in {segment.seconds:.1f} s: are these its words?"
+        reason = Message(
+            "{letters} letters in {seconds:.1f} s: are these its words?",
+            letters=letters,
+            seconds=segment.seconds,
+        )
     return Segment(segment.source, segment.waveform, segment.text, reason)
 
 
@@ -191,7 +197,7 @@ def check_enough(segments: Sequence[Segment]) -> None:
             seconds=seconds,
             least=LEAST_SECONDS,
             doubtful=len(doubtful),
-            first=f" The first: {doubtful[0]}" if doubtful else "",
+            first=Message(" The first: {reason}", reason=doubtful[0]) if doubtful else "",
         )
     words = Counter(word for each in used for word in re.findall(r"\w+", each.text.casefold()))
     wide = sum(ord(mark) > 0x2E80 for each in used for mark in set(each.text))

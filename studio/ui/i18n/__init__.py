@@ -41,12 +41,13 @@ def word(english: str) -> I18nData:
 
 
 def both(english: str, **values: object) -> str:
-    """HTML with the text in each language, escaped; `values` fill its {…}."""
-    chinese = CHINESE.get(english)
-    if chinese is None:
-        return _filled(english, values)
-    by_language = {"en": _filled(english, values), "zh": _filled(chinese, values)}
-    return "".join(f'<span lang="{tongue}">{text}</span>' for tongue, text in by_language.items())
+    """HTML with the text or message in each language, escaped; `values` fill its {…}."""
+    message = english if isinstance(english, Message) else Message(english, **values)
+    by_language = {"en": message, "zh": chinese(message)}
+    if by_language["zh"] == message:
+        return escape(message)
+    spans = [f'<span lang="{tongue}">{escape(text)}</span>' for tongue, text in by_language.items()]
+    return "".join(spans)
 
 
 def tell(message: str) -> str:
@@ -79,7 +80,3 @@ def chinese(message: str) -> str:
         for name, value in message.values.items()
     }
     return text.format(**values) if values else text
-
-
-def _filled(text: str, values: dict[str, object]) -> str:
-    return escape(text.format(**values) if values else text)

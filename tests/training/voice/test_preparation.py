@@ -142,7 +142,7 @@ def test_recordings_that_are_of_no_use_are_set_aside_beside_good_ones(tmp_path: 
     (folder / "line4.txt").unlink()
     job = make_job(tmp_path / "other", WISH, [folder])
     assert [line.file for line in job.read().lines if line.doubtful] == ["0003.wav", "0004.wav"]
-    assert [reason.split(".")[0] for reason in job.left_out] == [
+    assert [line.reason.split(".")[0] for line in job.left_out] == [
         "line3",
         "What is said in line4",
     ]

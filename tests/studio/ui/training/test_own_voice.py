@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,14 +18,18 @@ import soundfile
 from engine import Clone, Message
 from engine.voices.voice_format import VoiceCard, pack
 from studio.ui import i18n
-from studio.ui.tabs import own_voice
-from studio.ui.tabs.own_reading import ReadingForm
-from studio.ui.tabs.own_voice import NO_MODEL, OwnVoiceTab, told
+from studio.ui.tabs.own_voice import recordings
+from studio.ui.tabs.own_voice import tab as own_voice
+from studio.ui.tabs.own_voice.lines import LinesForm
+from studio.ui.tabs.own_voice.reading import ReadingForm
+from studio.ui.tabs.own_voice.tab import NO_MODEL, OwnVoiceTab, told
+from studio.voices import reading
 from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
 from tests.studio.ui.test_i18n import shown
 from tests.training.voice.test_preparation import voiced, written
-from training.voice.job import Epoch, Job, JobFolder, Status, take_lock
+from training.voice.job import Epoch, Job, JobFolder, Spoken, Status, take_lock
+from training.voice.judge import refusal
 from training.voice.prepare import Wish
 from training.voice.texts import ENGLISH
 
@@ -152,6 +158,113 @@ def test_keeping_and_deleting(tab, studio, done, trainings):
     assert "no training" in tab.keep(ID)
 
 
+def test_two_who_read_at_once_have_readings_of_their_own(tab, trainings, tmp_path) -> None:
+    form, recording = ReadingForm(trainings.data), tmp_path / "recording.wav"
+    written(recording, voiced(4.5))
+    form.take(str(recording), ENGLISH[0], "Ann Lee, mine", "one browser")
+    form.take(str(recording), ENGLISH[1], "Ben Lee, mine", "another browser")
+    for owner, text in (("one browser", ENGLISH[0]), ("another browser", ENGLISH[1])):
+        own = Reading(trainings.data, owner)
+        assert own.texts() == {text}
+        assert {path.parent for path in own.files()} == {own.place}
+    form.clear("one browser")
+    assert "read: 1" in form.told("another browser")
+    assert form.told("a third") == ""
+
+
+def test_what_nobody_read_on_is_removed_after_a_while(trainings, tmp_path) -> None:
+    recording = written(tmp_path / "recording.wav", voiced(4.5))
+    for owner in ("left", "comes back"):
+        Reading(trainings.data, owner).take(recording, ENGLISH[0], "Ann Lee, mine")
+    left, back = (Reading(trainings.data, owner) for owner in ("left", "comes back"))
+    for path in (*left.place.glob("*"), left.place, *back.place.glob("*"), back.place):
+        os.utime(path, (0, 0))
+    back.take(recording, ENGLISH[1], "Ann Lee, mine")
+    reading.remove_abandoned(trainings.data, 3_600)
+    assert not left.place.exists()
+    assert back.texts() == {ENGLISH[0], ENGLISH[1]}
+
+
+def test_a_line_that_was_left_out_is_heard_and_taken_with_other_words(
+    tab, trainings, tmp_path, monkeypatch
+) -> None:
+    files = []
+    for number, text in enumerate(ENGLISH[:9]):
+        files.append(str(written(tmp_path / f"{number}.wav", voiced(4.5), text)))
+        files.append(str(tmp_path / f"{number}.txt"))
+    (tmp_path / "8.txt").write_text("No")
+    monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
+    monkeypatch.setattr(trainings, "start", lambda training: None)
+    _, listed = tab.start(files, "Ann", "english", "Ann Lee, mine")
+    training, form = listed["value"], LinesForm(trainings)
+    folder = trainings.folder(training)
+    for path in (folder.dataset, folder.state):
+        path.write_bytes(b"of before")
+    folder.tell(Status(phase="stopped", epochs=8, history=EPOCHS))
+    assert form.listed(training)["choices"] == [("8.wav: No", "0008.wav")]
+    sound, text, why = form.hear(training, "0008.wav")
+    assert (sound[0], text) == (24_000, "No")
+    assert "2 letters in" in why
+    assert "still left out" in form.mend(training, "0008.wav", "No.")
+    with folder.lock():
+        assert "Stop it first" in form.mend(training, "0008.wav", ENGLISH[8])
+    assert "is taken" in form.mend(training, "0008.wav", ENGLISH[8])
+    assert form.listed(training, "0008.wav")["value"] is None
+    line = folder.read().lines[8]
+    assert (line.text, line.doubtful, line.mended) == (ENGLISH[8], "", True)
+    assert not folder.dataset.exists()  # it has codes of eight lines
+    assert not folder.state.exists()
+    assert "Go on begins it" in tab.told(training)
+    assert "Choose a line" in form.mend(training, "0008.wav", ENGLISH[8])
+
+
+def test_recordings_are_told_one_by_one_before_a_training(tmp_path) -> None:
+    good = written(tmp_path / "good.wav", voiced(4.5), "words")
+    quiet = written(tmp_path / "quiet.wav", voiced(4.5) / 100, "words")
+    noise = np.random.default_rng(0).normal(0, 0.1, 72_000)
+    noisy = written(tmp_path / "<noisy>.wav", noise, "words")
+    assert recordings.told(None) == recordings.told([str(tmp_path / "good.txt")]) == ""
+    html = recordings.told([str(path) for path in (good, quiet, noisy, tmp_path / "good.txt")])
+    assert "3 recordings, 0.1 minutes; 1 cannot be used" in html
+    assert html.index("&lt;noisy&gt;.wav: noise or music") < html.index("good.wav")
+    assert "Too quiet" in html.split("quiet.wav")[1]
+    assert "Too quiet" not in html.split("good.wav")[1].split("</tr>")[0]
+
+
+def test_reasons_with_numbers_are_told_in_chinese_too() -> None:
+    clone, epoch = EPOCHS
+    refused = epoch.model_copy(update={"pitch": -4.9})
+    refused = refused.model_copy(update={"refused": refusal(refused, clone)})
+    why = Message.listed([refused.refused, Message("it does not always stop")], "; ")
+    said = Message(
+        "The clone is better than what was learned: {why}. Use it, or record more.", why=why
+    )
+    status = Status(phase="refused", history=(clone, refused)).saying(said)
+    left_out = Spoken(
+        file="0000.wav",
+        source="a.wav",
+        text="No",
+        doubtful=Message("{seconds:.0f} s are too long for one line", seconds=15.2),
+    )
+    kept = Status.model_validate_json(status.model_dump_json())
+    html = told(kept, [Spoken.model_validate_json(left_out.model_dump_json())])
+    assert "its pitch is -4.9 semitones away; it does not always stop. Use it" in html
+    english = re.sub('<span lang="en">.*?</span>', "", html)
+    assert "音高相差 -4.9 半音; 并不总能停下" in english
+    assert "a.wav（No）：一句 15 秒太长" in english
+    for word in ("semitones", "stop", "Use", "too long"):
+        assert word not in english.replace("Semitones", "")
+
+
+def test_a_status_of_before_keeps_its_history() -> None:
+    before = {"text": "Stopped at 3.", "key": "Stopped at {n}.", "values": {"n": 3}, "best": 1}
+    assert Status.model_validate(before) == Status(text="Stopped at 3.", best=1)
+    assert (
+        Status.model_validate({"text": "Listening …", "key": "", "values": {}}).text
+        == "Listening …"
+    )
+
+
 def test_how_far_it_is_is_told_in_chinese_too() -> None:
     status = Status().saying(
         Message("Epoch {number} of {all}, about 1 minute left", number=2, all=8)
@@ -168,8 +281,10 @@ def test_an_adapter_is_kept_as_the_model_that_it_is(tab, done) -> None:
 
 
 def test_a_status_is_html_that_nobody_can_write_into():
-    html = told(DONE, ["a.wav: <b>noise</b>"])
-    assert "a.wav: &lt;b&gt;noise" in html
+    html = told(
+        DONE, [Spoken(file="0000.wav", source="a.wav", text="<b>noise</b>", doubtful="why")]
+    )
+    assert "a.wav (&lt;b&gt;noise" in html
     assert "&lt;the&gt;" in html
     assert "+1.5" in html
     assert "4%" in html
@@ -206,31 +321,34 @@ def test_two_recordings_of_one_name_are_told(tab, tmp_path: Path) -> None:
 
 
 def test_sentences_are_read_checked_kept_and_learned(tab, trainings, tmp_path, monkeypatch) -> None:
-    form, recording = ReadingForm(Reading(trainings.data)), tmp_path / "recording.wav"
+    form, recording = ReadingForm(trainings.data), tmp_path / "recording.wav"
+    mine, whose = "Ann Lee, mine", "the browser"
     written(recording, voiced(4.5))
-    assert "Choose a sentence" in form.take(str(recording), " ")[2]
-    assert "are these its words" in form.take(str(recording), "Yes. " * 90)[2]
-    _, following, told_ = form.take(str(recording), ENGLISH[0])
+    assert "whose voice this is" in form.take(str(recording), ENGLISH[0], " ", whose)[2]
+    assert not (trainings.data / "training").exists()
+    assert "Choose a sentence" in form.take(str(recording), " ", mine, whose)[2]
+    assert "are these its words" in form.take(str(recording), "Yes. " * 90, mine, whose)[2]
+    _, following, told_ = form.take(str(recording), ENGLISH[0], mine, whose)
     assert following == ENGLISH[1]
     assert "read: 1, 0.1 minutes" in told_
-    form.take(str(recording), ENGLISH[0])  # once more: the later one counts
-    form = ReadingForm(Reading(trainings.data))  # the page was loaded again
-    assert "read: 1" in form.told()
-    assert form.next("") == ENGLISH[1]
+    form.take(str(recording), ENGLISH[0], mine, whose)  # once more: the later one counts
+    form = ReadingForm(trainings.data)  # the page was loaded again
+    assert "read: 1" in form.told(whose)
+    assert form.next("", whose) == ENGLISH[1]
     monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
-    assert "at least 30 are needed" in tab.start(None, "Ann", "english", "Ann Lee, mine")[0]
-    assert "read: 1" in form.told()
+    assert "at least 30 are needed" in tab.start(None, "Ann", "english", mine, owner=whose)[0]
+    assert "read: 1" in form.told(whose)
     for text in ENGLISH[1:8]:
-        form.take(str(recording), text)
+        form.take(str(recording), text, mine, whose)
     with take_lock(trainings.data / "training" / "lock"):  # another program starts one
-        said, listed = tab.start(None, "Ann", "english", "Ann Lee, mine")
+        said, listed = tab.start(None, "Ann", "english", mine, owner=whose)
     assert "Another voice" in said
     assert "Go on begins it" in tab.told(listed["value"])
     lines = trainings.folder(listed["value"]).read().lines
     assert sorted(line.text for line in lines) == sorted(ENGLISH[:8])
-    assert form.told() == ""
-    form.take(str(recording), ENGLISH[0])
-    assert form.clear() == ""
+    assert form.told(whose) == ""
+    form.take(str(recording), ENGLISH[0], mine, whose)
+    assert form.clear(whose) == ""
 
 
 def test_the_epoch_that_is_heard_stays_selected_while_others_come(tab, done) -> None:

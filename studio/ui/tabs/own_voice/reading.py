@@ -11,6 +11,7 @@ import gradio as gr
 
 from engine import InvalidAudio, TimbreError
 from studio.ui.i18n import both, warning, word
+from studio.ui.recordings.checks import METER, level_meter
 from studio.ui.tabs.voice_form import QUIET, Update, on_show
 from studio.voices.reading import Reading
 from training.voice.texts import READ
@@ -20,39 +21,47 @@ OWN: Final = "Or type a sentence of your own, and read that."
 
 
 class ReadingForm:
-    """Event handlers."""
+    """Event handlers. `owner`: the browser's id."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+    def __init__(self, data: Path) -> None:
+        self._data = data
 
-    def take(self, recording: str | None, line: str | None) -> tuple[Update, Update, str]:
+    def take(
+        self, recording: str | None, line: str | None, agreed: str, owner: str
+    ) -> tuple[Update, Update, str]:
         """Keep what was read. Returns an empty recorder, the next sentence, and what is there."""
         try:
             if not recording or not (line or "").strip():
                 raise InvalidAudio("Choose a sentence, and read it.")
-            self._reading.take(Path(recording), (line or "").strip())
+            self._of(owner).take(Path(recording), (line or "").strip(), agreed.strip())
         except TimbreError as error:
             return None, gr.skip(), escape(warning(error))
-        return None, self.next(line), self.told()
+        return None, self.next(line, owner), self.told(owner)
 
-    def next(self, line: str | None) -> Update:
+    def next(self, line: str | None, owner: str) -> Update:
         """A sentence that was not read, of the same language."""
-        read = self._reading.texts()
+        read = self._of(owner).texts()
         texts = next((texts for texts in READ.values() if line in texts), READ["english"])
         return next((text for text in texts if text not in read), "")
 
-    def told(self) -> str:
-        count, minutes = len(self._reading.texts()), self._reading.seconds() / 60
+    def told(self, owner: str) -> str:
+        reading = self._of(owner)
+        count, minutes = len(reading.texts()), reading.seconds() / 60
         return both(READ_SO_FAR, count=count, minutes=minutes) if count else ""
 
-    def clear(self) -> str:
-        self._reading.clear()
-        return self.told()
+    def clear(self, owner: str) -> str:
+        self._of(owner).clear()
+        return self.told(owner)
+
+    def _of(self, owner: str) -> Reading:
+        return Reading(self._data, owner)
 
 
-def build(reading: Reading) -> tuple[Callable[[], str], gr.HTML]:
+def build(
+    data: Path, agreed: gr.Textbox, owner: gr.Textbox
+) -> tuple[Callable[[str], str], gr.HTML]:
     """Build the recorder. Returns what tells how much was read, and where it is shown."""
-    form = ReadingForm(reading)
+    form = ReadingForm(data)
     line = gr.Dropdown(
         [text for texts in READ.values() for text in texts],
         label=word("To read while you record"),
@@ -60,9 +69,11 @@ def build(reading: Reading) -> tuple[Callable[[], str], gr.HTML]:
         allow_custom_value=True,
     )
     audio = gr.Audio(sources=["microphone"], type="filepath", label=word("Recording"))
+    gr.HTML(level_meter(), js_on_load=METER, elem_classes="timbre-plain", padding=False)
     counted = gr.HTML(elem_id="own-voice-read", padding=False)
     clear = gr.Button(word("Delete what was read"), size="sm")
-    audio.stop_recording(form.take, [audio, line], [audio, line, counted], **QUIET)
-    clear.click(form.clear, None, counted, **QUIET)
-    on_show(form.told, [counted])
+    audio.stop_recording(form.take, [audio, line, agreed, owner], [audio, line, counted], **QUIET)
+    clear.click(form.clear, owner, counted, **QUIET)
+    owner.change(form.told, owner, counted, **QUIET)
+    on_show(form.told, [counted], [owner])
     return form.told, counted

@@ -26,12 +26,13 @@ from engine import (
     load_reference_audio,
 )
 from studio.context import Studio
+from studio.ui.drafts import browser_id
 from studio.ui.i18n import both, tell, warning, word
-from studio.ui.tabs import own_reading
+from studio.ui.tabs.own_voice import lines, reading, recordings
 from studio.ui.tabs.voice_form import QUIET, Update, checked_name, on_show
 from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
-from training.voice.job import ENDED, Epoch, Status
+from training.voice.job import ENDED, Epoch, Spoken, Status
 from training.voice.prepare import Way, Wish
 
 Sound: TypeAlias = tuple[int, Pcm]  # what Gradio plays: a rate and samples
@@ -65,11 +66,13 @@ class OwnVoiceTab:
         language: str,
         agreed: str,
         way: Way = "rows",
+        owner: str = "",
     ) -> tuple[str, Update]:
-        """Check the recordings and begin. Returns a status and the training to show."""
-        reading, training = Reading(self._trainings.data), ""
+        """Check the recordings and begin. Returns a status and the training to show. `owner`: the
+        browser, whose readings are learned from too."""
+        read, training = Reading(self._trainings.data, owner), ""
         try:
-            files = [*(files or ()), *map(str, reading.files())]
+            files = [*(files or ()), *map(str, read.files())]
             if not files:
                 raise InvalidAudio("Record a voice or drop a file first.")
             names = [Path(file).name for file in files]
@@ -80,7 +83,7 @@ class OwnVoiceTab:
             with TemporaryDirectory() as beside:  # each upload has a folder of its own
                 together = [Path(shutil.copy(file, beside)) for file in files]
                 training = self._trainings.prepare(wish, together, self._studio.transcribe)
-            reading.clear()
+            read.clear()
             self._trainings.start(training)
         except TimbreError as error:
             return warning(error), self.listed(training) if training else gr.skip()
@@ -217,7 +220,7 @@ def as_pcm(wave: Waveform) -> Pcm:
     return np.round(wave * 32767).astype(np.int16)
 
 
-def told(status: Status, left_out: Sequence[str] = ()) -> str:
+def told(status: Status, left_out: Sequence[Spoken] = ()) -> str:
     """A status as HTML: a sentence, a bar, what the judges say, and which lines are left out."""
     share = len(status.history[1:]) / max(1, status.epochs)
     rows = "".join(_row(each, status.best) for each in status.history)
@@ -225,11 +228,10 @@ def told(status: Status, left_out: Sequence[str] = ()) -> str:
     head = "".join(f"<th>{both(each) if each else ''}</th>" for each in heads)
     table = f"<table><tr>{head}</tr>{rows}</table>" if rows else ""
     bar = f'<progress max="1" value="{share:.3f}"></progress>'
-    reasons = "".join(f"<li>{escape(each)}</li>" for each in left_out)
+    reasons = "".join(f"<li>{both(each.reason)}</li>" for each in left_out)
     head = both("{count} lines are left out", count=len(left_out))
     out = f"<details><summary>{head}</summary><ul>{reasons}</ul></details>" if reasons else ""
-    said = both(status.key, **status.values) if status.key else escape(status.text)
-    return f"<p>{said}</p>{bar}{table}{out}"
+    return f"<p>{both(status.text)}</p>{bar}{table}{out}"
 
 
 def _row(epoch: Epoch, best: int | None) -> str:
@@ -249,7 +251,7 @@ def _row(epoch: Epoch, best: int | None) -> str:
 
 def build(studio: Studio, trainings: VoiceTraining) -> None:
     """Build the part of the Clone tab."""
-    tab = OwnVoiceTab(studio, trainings)
+    tab, owner, timer = OwnVoiceTab(studio, trainings), browser_id(), gr.Timer(TICK, active=False)
     with gr.Accordion(word("Train a better one"), open=False, elem_id="own-voice"):
         gr.Markdown(word(ABOUT))
         with gr.Row():
@@ -257,14 +259,15 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                 files = gr.File(
                     file_count="multiple", label=word("Recordings and their words"), height=240
                 )
-                read, counted = own_reading.build(Reading(trainings.data))
+                heard = gr.HTML(elem_id="own-voice-heard", padding=False)
+                agreed = gr.Textbox("", label=word(WHOSE), placeholder=word(AGREED), max_lines=2)
+                read, counted = reading.build(trainings.data, agreed, owner)
                 name = gr.Textbox("", label=word("Name"), max_lines=1)
                 language = gr.Dropdown(
                     [(word(each.capitalize()), each) for each in studio.choices().languages()],
                     value="auto",
                     label=word("Language"),
                 )
-                agreed = gr.Textbox("", label=word(WHOSE), placeholder=word(AGREED), max_lines=2)
                 way = gr.Radio(
                     [
                         (word("A voice: a small file"), "rows"),
@@ -282,6 +285,7 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                     go_on = gr.Button(word("Go on"), size="sm")
                     keep = gr.Button(word("Keep"), size="sm", variant="primary")
                     delete = gr.Button(word("Delete"), size="sm", variant="stop")
+                mended = lines.build(trainings, picked, timer)
                 epoch = gr.Dropdown([], label=word("Hear an epoch"))
                 sound = gr.Audio(label=word("Sample"), interactive=False)
                 gr.Markdown(word(COMPARE))
@@ -293,12 +297,14 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                     first = gr.Button(word("A is nearer"), size="sm")
                     second = gr.Button(word("B is nearer"), size="sm")
                 answer = gr.Markdown(min_height=24)
-    timer = gr.Timer(TICK, active=False)
     pair, tally = gr.State({}), gr.State([0, 0])
-    begun = begin.click(tab.start, [files, name, language, agreed, way], [shown, picked], **QUIET)
-    looked = [shown, timer]
+    asked, looked = [files, name, language, agreed, way, owner], [shown, timer]
+    begun = begin.click(tab.start, asked, [shown, picked], **QUIET)
     begun.then(_watch, None, timer, **QUIET)
-    begun.then(read, None, counted, **QUIET)
+    begun.then(read, owner, counted, **QUIET)
+    mended.then(tab.told, picked, shown, **QUIET)
+    looks = {**QUIET, "show_progress": "minimal", "concurrency_limit": 1}
+    files.change(recordings.told, files, heard, trigger_mode="always_last", **looks)
     picked.change(tab.look, picked, looked, **QUIET)
     picked.change(tab.sounds, picked, epoch, **QUIET)
     timer.tick(tab.look, picked, looked, **QUIET)
