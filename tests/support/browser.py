@@ -43,6 +43,10 @@ FLAGS = (
 TAP = """
 async (index) => {
   const code = `registerProcessor('tap', class extends AudioWorkletProcessor {
+    constructor() {
+      super();
+      this.port.onmessage = ({ data }) => this.port.postMessage(data);
+    }
     process([[block]]) {
       if (!block) return true;
       this.begun ||= block.some((sample) => sample !== 0);
@@ -57,7 +61,12 @@ async (index) => {
   const mono = { channelCount: 1, channelCountMode: 'explicit' };
   const node = new AudioWorkletNode(context, 'tap', mono);
   const tap = { blocks: [], first: null };
+  tap.settled = () => new Promise((done) => { // all that was played so far is here
+    tap.echo = done;
+    node.port.postMessage('echo');
+  });
   node.port.onmessage = ({ data }) => {
+    if (data === 'echo') return tap.echo();
     if (data.some((sample) => sample !== 0)) tap.first ??= performance.now();
     tap.blocks.push(data);
   };
@@ -72,11 +81,12 @@ RESTART = "(i) => Object.assign(window.timbre.players[i].tap, { blocks: [], firs
 
 RECORDED = """
 async (index) => {
-  const { blocks } = window.timbre.players[index].tap;
+  const { tap } = window.timbre.players[index];
+  await tap.settled();
   const url = await new Promise((done) => {
     const reader = new FileReader();
     reader.onload = () => done(reader.result);
-    reader.readAsDataURL(new Blob(blocks));
+    reader.readAsDataURL(new Blob(tap.blocks));
   });
   return url.split(',')[1] ?? '';
 }

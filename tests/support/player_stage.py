@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
@@ -56,8 +57,8 @@ class Performance:
 
     async def __aiter__(self) -> AsyncIterator[Chunk]:
         size = self.frames * FRAME_SAMPLES
-        for index, moment in enumerate(self.moments):
-            await self._until(moment)
+        for index in range(len(self.moments)):
+            await self._until(index)
             if self.left:
                 break
             pcm = self.pcm[index * size : (index + 1) * size]
@@ -67,13 +68,13 @@ class Performance:
         reason = "cancelled" if self.left else "finished"
         self.end = End(reason, self.said * self.frames, seed=7)
 
-    async def _until(self, moment: float) -> None:
-        while not self.left and self._left_to(moment) > 0:
-            await asyncio.sleep(min(self._left_to(moment), 0.02))
+    async def _until(self, index: int) -> None:
+        while not self.left and self._left_to(index) > 0:
+            await asyncio.sleep(min(self._left_to(index), 0.02))
 
-    def _left_to(self, moment: float) -> float:
-        """Seconds until the stream begins; a test may end the queue."""
-        return self.born + self.queued + moment - time.perf_counter()
+    def _left_to(self, index: int) -> float:
+        """Seconds until a chunk; a test may end the queue, or let go of what it holds."""
+        return self.born + self.queued + self.moments[index] - time.perf_counter()
 
 
 def steady(chunks: int, speed: float = 3.0, frames: int = 2, seed: int = 0) -> Performance:
@@ -81,6 +82,17 @@ def steady(chunks: int, speed: float = 3.0, frames: int = 2, seed: int = 0) -> P
     every = frames * 0.08 / speed
     moments = [0.03 + every * index for index in range(chunks)]
     return Performance(noise(chunks * frames, seed), moments, frames)
+
+
+def held(chunks: int) -> Performance:
+    """A fast engine whose last chunk comes when a test says so (`released`), or never."""
+    made = steady(chunks, speed=6)
+    made.moments[-1] = math.inf
+    return made
+
+
+def released(performance: Performance) -> None:
+    performance.moments = [0.0] * len(performance.moments)
 
 
 @dataclass

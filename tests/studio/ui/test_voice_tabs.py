@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
-from engine import SAMPLE_RATE, Library, SpeechRequest, parse_blend
+from engine import FRAME_SECONDS, SAMPLE_RATE, Library, SpeechRequest, parse_blend
 from engine.testing import Costs
 from studio.context import Studio, open_studio
 from studio.ui.tabs import blend, clone, design, library
@@ -106,20 +106,16 @@ def test_letting_go_of_the_handle_speaks_the_blend_that_is_written(page, studio)
 
 
 def test_letting_go_again_starts_anew_at_once(page):
+    """In the middle of a sentence that lasts longer than anything is waited for."""
+    letters = 2 * round(PATIENCE / FRAME_SECONDS)  # a frame each
+    page.get_by_label("What to say").locator("visible=true").fill("a" * letters)
     tap = Tap(page, 0)
     drag(page, 0.3, 0.2)
-    firsts = [first_after_letting_go(tap, place) for place in (0.7, 0.4, 0.8)]
-    print(f"\nfrom letting go to the first sample: {min(firsts):.0f} ms")
-    assert min(firsts) < 5000  # some 100 on a machine at rest, 3,000 beside two other browsers
-
-
-def first_after_letting_go(tap: Tap, place: float) -> float:
-    """Milliseconds, with another blend in the middle of its phrase."""
-    tap.wait("now?.report?.played > 4800")
-    before = tap.get("now.id")
-    drag(tap.page, place, 0.8)
-    tap.wait(f"now.id !== '{before}' && now.first !== null")
-    return float(tap.get("now.first"))
+    for place in (0.7, 0.4):
+        tap.wait("now?.report?.played > 4800")
+        before = tap.get("now.id")
+        drag(page, place, 0.8)
+        tap.wait(f"now.id !== '{before}' && now.first !== null")
 
 
 def test_the_arrow_keys_move_the_handle(page):
