@@ -19,6 +19,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from tests.support.serving import wait_until
+
 ROOT = Path(__file__).parents[2]
 MOST = 64 * 1024  # bytes a minute
 MARK = "Zwölfboxkämpfer"
@@ -156,10 +158,13 @@ def test_what_is_sent_neither_fills_the_log_nor_stands_in_it(victim: Victim, att
 
 
 def test_who_leaves_in_the_middle_of_a_body_is_no_fault(victim: Victim) -> None:
+    halves(victim)
+    assert victim.client.get("/health").status_code == 200
     assert "ClientDisconnect" not in victim.log()
 
 
 def test_a_fault_is_told_with_its_kind_and_place(victim: Victim) -> None:
-    written = victim.log()
-    assert re.search(r"ERROR uvicorn.error: Exception in ASGI application", written)
-    assert re.search(r"  KeyError\n(    .*\n)+    .*log_server.py:\d+ fault", written)
+    victim.client.get("/v1/fault/words")
+    told = r"ERROR uvicorn.error: Exception in ASGI application"
+    place = r"  KeyError\n(    .*\n)+    .*log_server.py:\d+ fault"
+    wait_until(lambda: re.search(told, victim.log()) and re.search(place, victim.log()))

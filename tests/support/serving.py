@@ -13,7 +13,7 @@ from typing import Literal
 import uvicorn
 from starlette.types import ASGIApp
 
-PATIENCE = 20.0  # seconds that a busy machine may take
+PATIENCE = 60.0  # seconds that a busy machine may take
 LOOK = 0.005  # seconds between two looks
 
 

@@ -40,7 +40,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`python app.py`, as a user starts it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    variables = environment(TIMBRE_DATA=str(tmp_path_factory.mktemp("data")))
+    data = str(tmp_path_factory.mktemp("data"))
+    variables = environment(
+        TIMBRE_DATA=data, TIMBRE_ENGINE_MAX_WAIT="600"
+    )  # a busy machine refuses nobody
     command = [sys.executable, "app.py", "--port", str(port), "--device", "cpu"]
     with subprocess.Popen(command, cwd=ROOT, env=variables) as server:
         try:
