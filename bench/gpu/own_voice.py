@@ -59,7 +59,9 @@ def measure(
     talker = load_talker(folder, device, pick_dtype(device))
     width = checkpoint.capabilities.width
     vector = np.random.default_rng(1).standard_normal(width).astype(np.float32)
-    learner: Learner = LearnedRows(vector, 8) if name == "rows" else Adapter(talker, vector)
+    padding = torch.zeros(width)  # the weights are random
+    rows = LearnedRows(vector, 8, padding)
+    learner: Learner = rows if name == "rows" else Adapter(talker, vector)
     learner = learner.to(device)
     trainer = VoiceTrainer(checkpoint, talker, learner, EPOCHS, "english")
     spoken = lines(checkpoint, round(minutes * 12))

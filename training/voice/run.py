@@ -49,7 +49,7 @@ from training.voice.export import export_merged
 from training.voice.job import NOTHING, Epoch, Job, JobFolder, Status
 from training.voice.judge import Person, Recognise
 from training.voice.recordings import write_wave
-from training.voice.rows import LearnedRows
+from training.voice.rows import LearnedRows, padding_of
 from training.voice.sequences import Line
 from training.voice.texts import general_texts, judged_texts
 from training.voice.trainer import Learner, VoiceTrainer, exchanged
@@ -194,7 +194,8 @@ class Training:
     def _learner(self, talker: Talker, dataset: Dataset) -> Learner:
         if self.job.way == "adapter":
             return Adapter(talker, dataset.vector, seed=self.job.seed)
-        return LearnedRows(dataset.vector, self.job.rows, self.job.seed)
+        padding = padding_of(talker, self._checkpoint)
+        return LearnedRows(dataset.vector, self.job.rows, padding, self.job.seed)
 
     def _dataset(self, talker: Talker) -> Dataset:
         """What is learned from, without the lines that are somebody's or something else's."""

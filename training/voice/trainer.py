@@ -33,9 +33,9 @@ from training.voice.losses import first_loss, forward, predicting, rest_losses
 from training.voice.rows import LearnedRows
 from training.voice.sequences import LAYOUTS, Batch, Line, LineRows, SequenceMaker, batch_of
 
-WARM_UP = 10  # steps
+WARM_UP = 10  # steps, of short trainings a tenth of all
 LAST = 0.1  # of the rate, at the end
-BATCH_ROWS = 1_400  # rows of a batch, empty ones too
+BATCH_ROWS = 500  # rows of a batch, empty ones too: so a few minutes are many steps
 FRAMES = 160  # of a batch whose acoustic codebooks are learned
 HEARD = 4  # acoustic codebooks that count whole; the next four half, the rest a tenth
 FIRST, HOLD = 0.1, 3.0
@@ -133,9 +133,10 @@ class VoiceTrainer:
 
     def _advance(self, batch: Batch) -> None:
         total = max(1, self.epochs * len(self._batches))
+        warm = max(1, min(WARM_UP, total // 10))
         decay = LAST + (1 - LAST) * 0.5 * (1 + math.cos(math.pi * min(1, self.step / total)))
         for group in self._optimizer.param_groups:
-            group["lr"] = self.learner.RATE * min(1.0, (self.step + 1) / WARM_UP) * decay
+            group["lr"] = self.learner.RATE * min(1.0, (self.step + 1) / warm) * decay
         self._optimizer.zero_grad()
         first, rest = self._losses(batch, FRAMES)
         (rest + self._first * first).backward()

@@ -28,9 +28,9 @@ from training.voice import trainer as trainer_module
 from training.voice.adapter import Adapter
 from training.voice.dataset import Dataset, other_people
 from training.voice.job import Job, JobFolder, Spoken, Status
-from training.voice.rows import LARGEST, LearnedRows
+from training.voice.rows import LARGEST, LearnedRows, padding_of
 from training.voice.sequences import Line
-from training.voice.trainer import VoiceTrainer
+from training.voice.trainer import Learner, VoiceTrainer
 
 TRAINED_ON = Path(__file__).parents[2] / "mini"
 CASE = Case(TRAINED_ON, "clone", record(TRAINED_ON)["cases"]["clone"])
@@ -52,19 +52,21 @@ def lines() -> list[Line]:
 
 
 def made(
-    talker: Talker, monkeypatch: pytest.MonkeyPatch, learner: Adapter | None = None
+    talker: Talker, monkeypatch: pytest.MonkeyPatch, learner: Learner | None = None
 ) -> VoiceTrainer:
     monkeypatch.setattr(trainer_module, "BATCH_ROWS", 150)
     monkeypatch.setattr(trainer_module, "FRAMES", 24)
-    assert isinstance(CASE.voice, Clone)
-    trainer = VoiceTrainer(
-        CHECKPOINT, talker, learner or LearnedRows(CASE.voice.vector, 4), 3, "English"
-    )
+    trainer = VoiceTrainer(CHECKPOINT, talker, learner or untrained(talker), 3, "English")
     ids, codes = CHECKPOINT.text_ids(CASE.asked["text"]), CASE.tensor("codes").numpy()
     # lines of several lengths: with learned rows a batch holds fewer of them than without
     general = [Line(ids, codes[:count]) for count in (33, 19, 18, 17)]
     trainer.prepare(lines(), lines()[:1], general)
     return trainer
+
+
+def untrained(talker: Talker) -> LearnedRows:
+    assert isinstance(CASE.voice, Clone)
+    return LearnedRows(CASE.voice.vector, 4, padding_of(talker, CHECKPOINT))
 
 
 def rows(trainer: VoiceTrainer) -> torch.Tensor:
@@ -102,6 +104,16 @@ def test_it_learns_and_goes_on_as_if_never_stopped(
     voice = whole.learner.voice("mini", "digest")
     assert voice.rows is not None
     np.testing.assert_array_equal(voice.rows, rows(whole).detach().numpy())
+
+
+def test_rows_that_have_learned_nothing_move_the_words_least(
+    talker: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(CASE.voice, Clone)
+    vector = CASE.voice.vector
+    near = made(talker, monkeypatch)
+    nothing = made(talker, monkeypatch, LearnedRows(vector, 4, torch.zeros(len(vector))))
+    assert near.measure().hold < 0.8 * nothing.measure().hold
 
 
 def test_an_adapter_learns_and_goes_on_as_if_never_stopped(

@@ -1,17 +1,20 @@
-"""`python -m bench.gpu.trained_voices speak RECORDINGS OUT`, then `… judge OUT`: voices compared.
+"""Trained voices compared: `python -m bench.quality.trained_voices speak RECORDINGS OUT`, then
+`… judge OUT`.
 
 Trains rows and adapters on recordings with words beside them (docs/own-voice.md) by the recipe of
 `training.voice`, with more or less of the data and with or without the hold, and speaks the bench's
-held-out sentences with each last epoch and with the zero-shot clone. The judges are none that it
-was trained by (requirements-judges.txt): who it sounds like, words, naturalness, pitch. The two
-commands may run on two machines.
+held-out sentences with each last epoch and with the zero-shot clones: by the mean vector of all
+recordings, and in the context of one. The judges are none that it was trained by
+(requirements-judges.txt): who it sounds like, to whom it is nearest (`--among FOLDER`, a voice's
+recordings each), words, naturalness, pitch, and whether it ends. Both go on where they stopped, and
+may run on two machines.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,9 +26,18 @@ import torch
 import typer
 
 from bench.quality import acoustic_features, words
-from bench.quality.judges import Judges
+from bench.quality.acoustic_features import semitones
+from bench.quality.judges import Embedding, Judges
 from bench.quality.voice_card import plan
-from engine import SAMPLE_RATE, Clone, Engine, Preset, Waveform, open_engine
+from engine import (
+    SAMPLE_RATE,
+    Clone,
+    Engine,
+    Preset,
+    Waveform,
+    load_reference_audio,
+    open_engine,
+)
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.model.talker import Talker
 from engine.types import FRAME_SAMPLES
@@ -33,12 +45,13 @@ from engine.worker.device import pick_device, pick_dtype
 from engine.worker.loading.model_loader import load_codec, load_encoder, load_talker
 from training.voice import judge as judges
 from training.voice.adapter import Adapter
-from training.voice.dataset import Dataset, encode
+from training.voice.dataset import Dataset, encode, read_segment
 from training.voice.export import export_merged
 from training.voice.job import JobFolder
 from training.voice.prepare import Wish, make_job
-from training.voice.rows import LearnedRows
+from training.voice.rows import LearnedRows, padding_of
 from training.voice.run import GENERAL
+from training.voice.segments import find_recordings
 from training.voice.sequences import Line
 from training.voice.texts import general_texts
 from training.voice.trainer import FIRST, HOLD, Learner, VoiceTrainer
@@ -46,8 +59,18 @@ from training.voice.words import word_errors
 
 MINI = Path("presets/mini")
 OWN = "own"
+CONTEXT = 8.0  # seconds of the recording that a clone in context hears
+REFERENCES = 4  # recordings of each of the others
 
 app = typer.Typer()
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """Whose recordings they are, as the judges hear it."""
+
+    people: Embedding  # [1 + others, width], this one first
+    hertz: float
 
 
 @dataclass(frozen=True)
@@ -69,6 +92,7 @@ VARIANTS = (
     Variant("rows8-hold10", hold=10.0),
     Variant("rows32", rows=32),
     Variant("adapter", way="adapter"),
+    Variant("adapter-1min", way="adapter", minutes=1),
     Variant("adapter-3min", way="adapter", minutes=3),
     Variant("adapter-free", way="adapter", hold=0.0, first=1.0),
 )
@@ -80,7 +104,19 @@ def some(dataset: Dataset, minutes: float) -> Dataset:
     return dataset.without({n for n, end in enumerate(spent) if end > 60 * minutes})
 
 
+def in_context(engine: Engine, job: JobFolder, dataset: Dataset) -> Clone:
+    """The clone of the line that is nearest to the length that a clone is best made from."""
+    line = min(dataset.spoken, key=lambda each: abs(each.seconds - CONTEXT))
+    return engine.clone(read_segment(job.segments / line.file), line.text)
+
+
+def is_there(place: Path) -> bool:
+    return (place / "takes.json").exists()
+
+
 def speak_all(engine: Engine, voice: Clone | Preset, texts: Sequence[str], place: Path) -> None:
+    if is_there(place):
+        return
     place.mkdir(parents=True, exist_ok=True)
     takes = judges.speak(engine, voice, texts, "english")
     for number, take in enumerate(takes):
@@ -110,6 +146,7 @@ def speak(
     with open_engine([model], device=str(device)) as engine:
         clone = Clone(dataset.vector)
         speak_all(engine, clone, texts, out / "clone")
+        speak_all(engine, in_context(engine, job, dataset), texts, out / "clone-context")
         general = [
             Line(checkpoint.text_ids(take.text), take.codes)
             for take in judges.speak(
@@ -118,7 +155,7 @@ def speak(
             if take.codes is not None
         ]
         for variant in VARIANTS:
-            if only and variant.name not in only.split(","):
+            if (only and variant.name not in only.split(",")) or is_there(out / variant.name):
                 continue
             began = time.monotonic()
             part = some(dataset, variant.minutes)
@@ -137,7 +174,8 @@ def learned(
     epochs: int,
 ) -> Learner:
     device = talker.codec_head.weight.device
-    learner: Learner = LearnedRows(dataset.vector, variant.rows)
+    padding = padding_of(talker, checkpoint)
+    learner: Learner = LearnedRows(dataset.vector, variant.rows, padding)
     if variant.way == "adapter":
         learner = Adapter(talker, dataset.vector)
     learner = learner.to(device)
@@ -175,16 +213,24 @@ def say(
 
 
 @app.command()
-def judge(out: Path, model: Path = MINI, most: int = 100) -> None:
+def judge(
+    out: Path,
+    model: Path = MINI,
+    most: int = 100,
+    among: Annotated[list[Path] | None, typer.Option(help="A folder of another voice.")] = None,
+) -> None:
     """Print a line for the recordings, for these through the codec, and for each variant."""
     panel, job = Judges(), JobFolder(out / "job")
     lines = [each for each in job.read().lines if not each.doubtful][:most]
     waves = [soundfile.read(job.segments / each.file, dtype="float32")[0] for each in lines]
     who = np.mean([panel.embedding(panel.prepared(wave)) for wave in waves], 0)
-    who /= np.linalg.norm(who)
+    people = np.stack([who, *(voice_of(panel, folder) for folder in among or ())])
+    people /= np.linalg.norm(people, axis=1, keepdims=True)
+    hertz = float(np.median([acoustic_features.pitch(wave) for wave in waves]))
+    person = Person(people, hertz)
     spoken = [each.text for each in lines]
-    print_judged(panel, "recordings", who, zip(spoken, waves, strict=True))
-    print_judged(panel, "codec", who, zip(spoken, through_codec(model, waves), strict=True))
+    print_judged(panel, "recordings", person, zip(spoken, waves, strict=True))
+    print_judged(panel, "codec", person, zip(spoken, through_codec(model, waves), strict=True))
     for place in sorted(path.parent for path in out.glob("*/takes.json")):
         takes = json.loads((place / "takes.json").read_text())
         sounds = [
@@ -193,7 +239,16 @@ def judge(out: Path, model: Path = MINI, most: int = 100) -> None:
         ]
         ended = np.mean([take["finished"] for take in takes])
         texts = [take["text"] for take in takes]
-        print_judged(panel, place.name, who, zip(texts, sounds, strict=True), f", {ended:.1%} end")
+        spoken_here = zip(texts, sounds, strict=True)
+        print_judged(panel, place.name, person, spoken_here, f", {ended:.1%} end")
+
+
+def voice_of(panel: Judges, folder: Path) -> Embedding:
+    """Who speaks in a folder's recordings."""
+    files = find_recordings([folder])[:REFERENCES]
+    waves = [load_reference_audio(path).waveform for path in files]
+    mean: Embedding = np.mean([panel.embedding(panel.prepared(wave)) for wave in waves], 0)
+    return mean
 
 
 @torch.inference_mode()
@@ -207,22 +262,32 @@ def through_codec(model: Path, waves: Sequence[Waveform]) -> Iterator[Waveform]:
         yield sound.flatten().numpy()[: len(wave)]
 
 
-def print_judged(panel: Judges, name: str, who: Waveform, spoken: object, more: str = "") -> None:
-    likeness, natural, pitches, wrong, count = [], [], [], 0, 0
-    for text, wave in spoken:  # type: ignore[attr-defined]
+def print_judged(
+    panel: Judges,
+    name: str,
+    person: Person,
+    spoken: Iterable[tuple[str, Waveform]],
+    more: str = "",
+) -> None:
+    likeness, nearest, natural, pitches, wrong, count = [], [], [], [], 0, 0
+    for text, wave in spoken:
         spoken_words = words.spoken_words(text)
         count += len(spoken_words)
         if len(wave) < SAMPLE_RATE // 4:
             wrong += len(spoken_words)
             continue
         sound = panel.prepared(wave)
-        likeness.append(float(panel.embedding(sound) @ who))
+        found = person.people @ panel.embedding(sound)
+        likeness.append(float(found[0]))
+        nearest.append(bool(found.argmax() == 0))
         natural.append(panel.naturalness(sound))
         pitches.append(acoustic_features.pitch(wave))
         wrong += word_errors(spoken_words, words.heard_words(spoken_words, panel.transcript(sound)))
+    apart = semitones(person.hertz, float(np.median(pitches)))
     print(
-        f"{name}: likeness {np.mean(likeness):.3f}, words {wrong / max(1, count):.1%}, "
-        f"DistillMOS {np.mean(natural):.2f}, {np.median(pitches):.0f} Hz{more}",
+        f"{name}: likeness {np.mean(likeness):.3f}, nearest to its own {np.mean(nearest):.0%} of "
+        f"{len(person.people)}, {apart:+.1f} semitones, "
+        f"words {wrong / max(1, count):.1%} of {count}, DistillMOS {np.mean(natural):.2f}{more}",
         flush=True,
     )
 

@@ -1,0 +1,66 @@
+"""A trained voice beside 63 others in a batch, on the embedded model: same seed, same codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import pytest
+
+from engine import Clone, Preset, SpeechRequest, open_engine
+from engine.engine import Engine
+from engine.plan import Checkpoint
+from engine.remote.process import process_engine
+from engine.speech_engine import SpeechEngine
+from engine.types import Codes
+from studio.cli.app_context import MINI
+from tests.support.programs import CACHE
+from tests.support.serving import wait_until
+
+OTHERS = 63
+SLOTS = 86  # of which what is not live gets three quarters
+FRAMES = 10
+TEXT = "The morning train was late again."
+
+
+def mini(_: Mapping[str, Checkpoint] | None = None) -> Engine:
+    return open_engine([MINI], "cpu", cache=CACHE, max_num_seqs=SLOTS)
+
+
+@pytest.fixture(scope="module", params=[mini, lambda: process_engine(mini)], ids=["here", "apart"])
+def engine(request: pytest.FixtureRequest) -> Iterator[SpeechEngine]:
+    make: Callable[[], SpeechEngine] = request.param
+    with make() as opened:
+        yield opened
+
+
+def trained(engine: SpeechEngine, seed: int, count: int) -> Clone:
+    """Rows of lengths that a training leaves: no two voices have the same."""
+    capabilities = engine.checkpoints()[MINI.name].capabilities
+    random = np.random.default_rng(seed)
+    vector, *rows = random.normal(0, 0.2, (1 + count, capabilities.width)).astype(np.float32)
+    return Clone(vector, model=MINI.name, rows=np.stack(rows), digest=capabilities.digest)
+
+
+def codes(engine: SpeechEngine, request: SpeechRequest) -> Codes:
+    return np.concatenate([chunk.codes for chunk in engine.submit(request)])
+
+
+def test_a_trained_voice_is_the_same_alone_and_among_63_others(engine: SpeechEngine) -> None:
+    mine = SpeechRequest(TEXT, trained(engine, 1, 8), seed=5, max_frames=FRAMES, live=False)
+    alone = codes(engine, mine)
+    assert alone.shape == (FRAMES, 16)
+    voices = [Preset("clara"), Preset("robert"), trained(engine, 2, 8), trained(engine, 3, 64)]
+    others = [
+        engine.submit(SpeechRequest(f"{TEXT} {n}. {TEXT}", voices[n % 4], seed=n, live=False))
+        for n in range(OTHERS)
+    ]
+    wait_until(lambda: engine.stats().running == OTHERS, seconds=120)
+    among = codes(engine, mine)
+    going = [other for other in others if other.end is None]
+    for other in others:
+        other.cancel()
+    np.testing.assert_array_equal(among, alone)
+    assert len(going) == OTHERS  # all of them were in every step of it
+    elsewhere = SpeechRequest(TEXT, trained(engine, 1, 7), seed=5, max_frames=FRAMES, live=False)
+    assert not np.array_equal(codes(engine, elsewhere), alone)  # its rows are heard
