@@ -132,9 +132,13 @@ def speak(
     model: Path = MINI,
     epochs: int = 8,
     sentences: int = 100,
-    only: Annotated[str, typer.Option(help="Names of variants, with commas; all of them.")] = "",
+    only: Annotated[
+        str, typer.Option(help="Names of variants, with commas, in their order; all of them.")
+    ] = "",
 ) -> None:
     """Train and speak."""
+    named = {each.name: each for each in VARIANTS}
+    wanted = [named[name] for name in only.split(",")] if only else VARIANTS
     device = pick_device(None)
     checkpoint = LocalCheckpoint(model)
     texts = [text for _, text in plan.sentences()][:sentences]
@@ -154,8 +158,8 @@ def speak(
             )
             if take.codes is not None
         ]
-        for variant in VARIANTS:
-            if (only and variant.name not in only.split(",")) or is_there(out / variant.name):
+        for variant in wanted:
+            if is_there(out / variant.name):
                 continue
             began = time.monotonic()
             part = some(dataset, variant.minutes)
@@ -229,8 +233,10 @@ def judge(
     hertz = float(np.median([acoustic_features.pitch(wave) for wave in waves]))
     person = Person(people, hertz)
     spoken = [each.text for each in lines]
-    print_judged(panel, "recordings", person, zip(spoken, waves, strict=True))
-    print_judged(panel, "codec", person, zip(spoken, through_codec(model, waves), strict=True))
+    print_judged(panel, out / "recordings", person, zip(spoken, waves, strict=True))
+    print_judged(
+        panel, out / "codec", person, zip(spoken, through_codec(model, waves), strict=True)
+    )
     for place in sorted(path.parent for path in out.glob("*/takes.json")):
         takes = json.loads((place / "takes.json").read_text())
         sounds = [
@@ -240,7 +246,7 @@ def judge(
         ended = np.mean([take["finished"] for take in takes])
         texts = [take["text"] for take in takes]
         spoken_here = zip(texts, sounds, strict=True)
-        print_judged(panel, place.name, person, spoken_here, f", {ended:.1%} end")
+        print_judged(panel, place, person, spoken_here, f", {ended:.1%} end")
 
 
 def voice_of(panel: Judges, folder: Path) -> Embedding:
@@ -264,11 +270,15 @@ def through_codec(model: Path, waves: Sequence[Waveform]) -> Iterator[Waveform]:
 
 def print_judged(
     panel: Judges,
-    name: str,
+    place: Path,
     person: Person,
     spoken: Iterable[tuple[str, Waveform]],
     more: str = "",
 ) -> None:
+    kept = place.with_suffix(".judged")
+    if kept.exists():
+        print(kept.read_text(), flush=True)
+        return
     likeness, nearest, natural, pitches, wrong, count = [], [], [], [], 0, 0
     for text, wave in spoken:
         spoken_words = words.spoken_words(text)
@@ -284,12 +294,13 @@ def print_judged(
         pitches.append(acoustic_features.pitch(wave))
         wrong += word_errors(spoken_words, words.heard_words(spoken_words, panel.transcript(sound)))
     apart = semitones(person.hertz, float(np.median(pitches)))
-    print(
-        f"{name}: likeness {np.mean(likeness):.3f}, nearest to its own {np.mean(nearest):.0%} of "
+    said = (
+        f"{place.name}: likeness {np.mean(likeness):.3f}, nearest to its own {np.mean(nearest):.0%} of "
         f"{len(person.people)}, {apart:+.1f} semitones, "
-        f"words {wrong / max(1, count):.1%} of {count}, DistillMOS {np.mean(natural):.2f}{more}",
-        flush=True,
+        f"words {wrong / max(1, count):.1%} of {count}, DistillMOS {np.mean(natural):.2f}{more}"
     )
+    kept.write_text(said)
+    print(said, flush=True)
 
 
 if __name__ == "__main__":
