@@ -132,9 +132,7 @@ def speak(
     model: Path = MINI,
     epochs: int = 8,
     sentences: int = 100,
-    only: Annotated[
-        str, typer.Option(help="Names of variants, with commas, in their order; all of them.")
-    ] = "",
+    only: Annotated[str, typer.Option(help="Variants, with commas, in their order.")] = "",
 ) -> None:
     """Train and speak."""
     named = {each.name: each for each in VARIANTS}
@@ -234,9 +232,8 @@ def judge(
     person = Person(people, hertz)
     spoken = [each.text for each in lines]
     print_judged(panel, out / "recordings", person, zip(spoken, waves, strict=True))
-    print_judged(
-        panel, out / "codec", person, zip(spoken, through_codec(model, waves), strict=True)
-    )
+    coded = zip(spoken, through_codec(model, waves), strict=True)
+    print_judged(panel, out / "codec", person, coded)
     for place in sorted(path.parent for path in out.glob("*/takes.json")):
         takes = json.loads((place / "takes.json").read_text())
         sounds = [
@@ -295,8 +292,8 @@ def print_judged(
         wrong += word_errors(spoken_words, words.heard_words(spoken_words, panel.transcript(sound)))
     apart = semitones(person.hertz, float(np.median(pitches)))
     said = (
-        f"{place.name}: likeness {np.mean(likeness):.3f}, nearest to its own {np.mean(nearest):.0%} of "
-        f"{len(person.people)}, {apart:+.1f} semitones, "
+        f"{place.name}: likeness {np.mean(likeness):.3f}, nearest to its own "
+        f"{np.mean(nearest):.0%} of {len(person.people)}, {apart:+.1f} semitones, "
         f"words {wrong / max(1, count):.1%} of {count}, DistillMOS {np.mean(natural):.2f}{more}"
     )
     kept.write_text(said)
