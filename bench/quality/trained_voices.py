@@ -247,8 +247,8 @@ def judge(
 
 
 def voice_of(panel: Judges, folder: Path) -> Embedding:
-    """Who speaks in a folder's recordings."""
-    files = find_recordings([folder])[:REFERENCES]
+    """Who speaks in a folder's longest recordings."""
+    files = sorted(find_recordings([folder]), key=lambda path: path.stat().st_size)[-REFERENCES:]
     waves = [load_reference_audio(path).waveform for path in files]
     mean: Embedding = np.mean([panel.embedding(panel.prepared(wave)) for wave in waves], 0)
     return mean
