@@ -1,4 +1,4 @@
-"""Trained voices compared: `python -m bench.quality.trained_voices speak RECORDINGS OUT`, then
+"""Trained voices compared: `python -m bench.gpu.trained_voices speak RECORDINGS OUT`, then
 `… judge OUT`.
 
 Trains rows and adapters on recordings with words beside them (docs/own-voice.md) by the recipe of
