@@ -105,9 +105,9 @@ def test_a_recording_of_somebody_else_is_left_out(
 
 
 def test_the_level_is_shown_while_something_is_recorded(open_page: OpenPage, url: str) -> None:
-    page = open_page(url)
+    page = open_page("about:blank")
     page.add_init_script(MICROPHONE)
-    page.reload()
+    page.goto(url)
     open_tab(page, "Clone")
     level = page.locator(".timbre-level")
     expect(level).to_be_hidden()

@@ -142,12 +142,11 @@ def test_an_audiobook_in_five_presses(visit: Callable[..., Visitor], tmp_path: P
     assert visitor.presses <= 5
 
 
-def test_a_teachers_clone_in_seven_presses(visit: Callable[..., Visitor], studio: Studio) -> None:
+def test_a_teachers_clone_in_seven_presses(open_page: OpenPage, url: str, studio: Studio) -> None:
     """Recorded with the microphone, with the words that were read, tried and saved."""
-    visitor = visit()
-    page = visitor.page
+    page = open_page("about:blank")
     page.add_init_script(MICROPHONE)
-    page.reload()
+    page.goto(url)
     visitor = Visitor(page)
     visitor.tab("Clone")
     visitor.press(page.locator("#clone-recording .record-button"))

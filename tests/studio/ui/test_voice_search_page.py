@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine import Library
 from studio.ui.voice_list import SHOWN
-from tests.support.browser import OpenPage, expect, open_tab, wait_until
+from tests.support.browser import OpenPage, Tap, expect, open_tab, wait_until
 from tests.support.cuttable import Servers, fill, opened
 from tests.support.tab_makers import save_many
 
@@ -19,19 +18,25 @@ MANY = 150
 OLD, OLDER = "Voice 017", "Voice 004"
 
 
-@pytest.fixture
-def servers(browser: Any, tmp_path: Path) -> Iterator[Servers]:
-    save_many(Library(tmp_path / "voices"), MANY)
+@pytest.fixture(scope="module")
+def servers(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    folder = tmp_path_factory.mktemp("data")
+    save_many(Library(folder / "voices"), MANY)
     with ExitStack() as stack:
-        yield Servers(tmp_path, stack)
+        yield Servers(folder, stack)
+
+
+@pytest.fixture(scope="module")
+def tap(open_pages: OpenPage, servers: Servers) -> Tap:
+    """One page for all: each test is in a tab of its own."""
+    return opened(open_pages, servers.wire.url)
 
 
 def options(page: Any) -> Any:
     return page.locator("[role=listbox] [role=option]")
 
 
-def test_an_old_voice_is_found_and_spoken_with(open_page: OpenPage, servers: Servers) -> None:
-    tap = opened(open_page, servers.wire.url, quiet=False)
+def test_an_old_voice_is_found_and_spoken_with(tap: Tap, servers: Servers) -> None:
     page = tap.page
     cards = page.get_by_role("radiogroup", name="Voices").get_by_role("radio")
     search, about = page.get_by_label("Voice", exact=True), page.locator("#speak-about strong")
@@ -55,8 +60,8 @@ def test_an_old_voice_is_found_and_spoken_with(open_page: OpenPage, servers: Ser
     expect(cards).to_have_attribute("aria-checked", "true")
 
 
-def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, servers: Servers) -> None:
-    page = opened(open_page, servers.wire.url).page
+def test_old_voices_are_blended_also_after_a_restart(tap: Tap, servers: Servers) -> None:
+    page = tap.page
     open_tab(page, "Blend")
     panel = page.locator("#blend-voices")
     voices = panel.get_by_role("combobox", name="Voices")
@@ -84,8 +89,8 @@ def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, server
     state.wait_for()
 
 
-def test_an_old_voice_is_cast(open_page: OpenPage, servers: Servers) -> None:
-    page = opened(open_page, servers.wire.url, quiet=False).page
+def test_an_old_voice_is_cast(tap: Tap) -> None:
+    page = tap.page
     open_tab(page, "Script")
     page.locator("#script-lines .timbre-board > *").first.wait_for()
     page.locator("#script-text textarea").fill("Anna: Hi.\nBen: Hi.")

@@ -28,23 +28,33 @@ BOOK = epub(
 )
 
 
-@pytest.fixture
-def url(browser: Any, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def url(browser: Any, folder: Path) -> Iterator[str]:
     with (
         FakeEngine(costs=Costs(step=0.002)) as engine,
-        serve_page(open_studio(engine, Library(tmp_path / "voices"))) as url,
+        serve_page(open_studio(engine, Library(folder / "voices"))) as url,
     ):
         yield url
 
 
-def book_given(page: Any) -> Any:
-    """The Script tab, with a book chosen that the server has yet to read."""
+@pytest.fixture(scope="module")
+def page(open_pages: OpenPage, url: str) -> Any:
+    """One page for files that come in."""
+    page = open_pages(url)
     page.get_by_role("tab").first.wait_for()
     open_tab(page, "Script")
     page.locator("#script-lines .timbre-board > *").first.wait_for()
+    return page
+
+
+def give_book(page: Any) -> None:
     upload = page.locator("input[type=file][accept*='.epub']")
     upload.set_input_files({"name": "Weather.epub", "mimeType": "", "buffer": BOOK})
-    return page
 
 
 def download(page: Any, folder: Path) -> Path:
@@ -56,9 +66,9 @@ def download(page: Any, folder: Path) -> Path:
 
 
 def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
-    open_page: OpenPage, url: str, tmp_path: Path
+    page: Any, tmp_path: Path
 ) -> None:
-    page = book_given(open_page(url))
+    give_book(page)
     page.locator("#script-lines p", has_text="It had been raining").wait_for()
     page.locator(".timbre-go:visible").click()
     page.locator("#script-lines").get_by_text("4 lines · 4 rendered").wait_for()
@@ -123,22 +133,16 @@ def test_an_export_shows_how_far_it_is_also_after_a_reload_and_is_cancelled(
     expect(section.locator("a[download]")).to_have_count(0)
 
 
-def test_a_file_that_is_no_project_is_refused_in_words(
-    open_page: OpenPage, url: str, tmp_path: Path
-) -> None:
-    page = open_page(url)
-    page.get_by_role("tab").first.wait_for()
-    page.get_by_role("tab", name="Script").click()
-    page.locator("#script-lines .timbre-board > *").first.wait_for()
+def test_a_file_that_is_no_project_is_refused_in_words(page: Any, folder: Path) -> None:
     field = page.locator("input[type=file][accept='.zip']")
     for content, each in ((b"no archive", "This file is damaged"), (b"", "Say how long")):
         field.set_input_files({"name": "mine.zip", "mimeType": "", "buffer": content})
         page.get_by_text(each).first.wait_for()
-    assert not any((tmp_path / "uploads").iterdir())
+    assert not any((folder / "uploads").iterdir())
 
 
 def test_a_file_that_is_read_is_told_until_it_is_there(
-    open_page: OpenPage, url: str, monkeypatch: pytest.MonkeyPatch
+    page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go, receive = threading.Event(), ScriptStore.receive
 
@@ -147,7 +151,7 @@ def test_a_file_that_is_read_is_told_until_it_is_there(
         return receive(self, *args)
 
     monkeypatch.setattr(ScriptStore, "receive", slow)
-    page = book_given(open_page(url))
+    give_book(page)
     expect(page.get_by_role("button", name="Reading the file …")).to_be_disabled()
     go.set()
     page.locator("#script-lines p", has_text="It had been raining").wait_for()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,12 +15,18 @@ from tests.support.browser import DRAWN, OpenPage, expect, open_tab, serve_page
 from tests.support.tab_makers import some_clone
 
 
-@pytest.fixture
-def url(browser: Any, tmp_path: Path) -> Iterator[str]:
-    library = Library(tmp_path / "voices")
+@pytest.fixture(scope="module")
+def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    library = Library(tmp_path_factory.mktemp("data") / "voices")
     library.save("Ada", some_clone(), consent=True)
     with FakeEngine() as engine, serve_page(open_studio(engine, library)) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def page(open_pages: OpenPage, url: str) -> Any:
+    """One page for all: what a test leaves are a star and a voice."""
+    return open_pages(url)
 
 
 HEARD = "window.timbre.players.some(({ now }) => now?.made && now.report?.played > 4800)"
@@ -40,10 +45,7 @@ def used(page: Any, name: str) -> None:
     expect(page.locator("#speak-about strong")).to_have_text(name)
 
 
-def test_a_voice_is_used_from_its_card_and_from_where_it_was_made(
-    open_page: OpenPage, url: str
-) -> None:
-    page = open_page(url)
+def test_a_voice_is_used_from_its_card_and_from_where_it_was_made(page: Any) -> None:
     cards = page.locator("#library-voices")
     for name in ("Serena", "Ada", "Serena"):
         to(page, "Library", "Voices")
@@ -57,8 +59,7 @@ def test_a_voice_is_used_from_its_card_and_from_where_it_was_made(
     used(page, "Ours")
 
 
-def test_a_card_is_heard_and_a_star_is_there_after_a_reload(open_page: OpenPage, url: str) -> None:
-    page = open_page(url)
+def test_a_card_is_heard_and_a_star_is_there_after_a_reload(page: Any) -> None:
     to(page, "Library", "Voices")
     page.get_by_role("button", name="Listen: Ada").click()
     page.wait_for_function(HEARD)
@@ -71,8 +72,7 @@ def test_a_card_is_heard_and_a_star_is_there_after_a_reload(open_page: OpenPage,
     expect(page.locator("#library-voices strong")).to_have_count(1)
 
 
-def test_what_the_map_has_found_is_used_under_speak(open_page: OpenPage, url: str) -> None:
-    page = open_page(url)
+def test_what_the_map_has_found_is_used_under_speak(page: Any) -> None:
     to(page, "Blend", "Map")
     page.locator(".timbre-map li button", has_text="Serena").click()
     page.locator(".timbre-map .use").click()
