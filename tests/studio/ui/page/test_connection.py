@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from studio.takes import live_takes
-from tests.support.browser import OpenPage, Visitors, expect, in_front, open_tab, wait_until
+from tests.support.browser import OpenPage, Tap, Visitors, expect, in_front, open_tab, wait_until
 from tests.support.cuttable import SEEN, Servers, fill, opened
 
 TEXT = "Something that took an evening to write."
@@ -73,25 +73,39 @@ def test_a_cut_is_told_and_waited_for_without_a_reload(
     page.locator(".timbre-history:visible").get_by_text("Stopped early").first.wait_for()
 
 
-def test_a_press_during_a_cut_waits_for_its_end(open_page: OpenPage, servers: Servers) -> None:
-    tap = opened(open_page, servers.wire.url)
+@pytest.fixture(scope="module")
+def same(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """A server that no test ends."""
+    with ExitStack() as stack:
+        yield Servers(tmp_path_factory.mktemp("same"), stack)
+
+
+@pytest.fixture(scope="module")
+def heard(open_pages: OpenPage, same: Servers) -> Tap:
+    """A page that comes through every cut."""
+    return opened(open_pages, same.wire.url)
+
+
+def test_a_press_during_a_cut_waits_for_its_end(heard: Tap, same: Servers) -> None:
+    tap = heard
+    before = (tap.state() or {}).get("id", "")
     fill(tap.page, "Text", TEXT)
-    servers.wire.cut()
+    same.wire.cut()
     tap.page.get_by_role("button", name="Speak", exact=True).click()
     tap.page.locator(".timbre-connection").wait_for(state="visible")
-    servers.wire.mend()
-    tap.wait("now?.made")
+    same.wire.mend()
+    tap.wait(f"now && now.id !== '{before}' && now.made && now.over")
     tap.page.locator(".timbre-history:visible").get_by_text(TEXT).wait_for()
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_take_goes_on_after_a_cut_where_it_was(
-    open_page: OpenPage, servers: Servers, at_once: bool
-) -> None:
-    tap = opened(open_page, servers.wire.url)
-    fill(tap.page, "Text", LONG)
+def test_a_take_goes_on_after_a_cut_where_it_was(heard: Tap, same: Servers, at_once: bool) -> None:
+    tap, servers, text = heard, same, f"{at_once} {LONG}"
+    other = (tap.state() or {}).get("id", "")
+    fill(tap.page, "Text", text)
     tap.page.get_by_role("button", name="Speak", exact=True).click()
-    tap.wait("now?.report?.played > 4800 && player.feed.transport === 'raw'")
+    started = f"now && now.id !== '{other}' && now.report?.played > 4800"
+    tap.wait(f"{started} && player.feed.transport === 'raw'")
     before = tap.state()
     servers.wire.cut()
     if not at_once:
@@ -99,11 +113,11 @@ def test_a_take_goes_on_after_a_cut_where_it_was(
         expect(tap.page.locator(".timbre-player .state")).to_contain_text("goes on at 0:")
     servers.wire.mend()
     tap.wait(f"now.id === '{before['id']}' && now.made && now.over")
-    wait_until(lambda: len(servers.takes.search()) == 1)
-    [take] = servers.takes.search()
+    wait_until(lambda: len(servers.takes.search(text)) == 1)
+    [take] = servers.takes.search(text)
     assert not take.stopped
     assert tap.get("received") == round(24_000 * take.seconds)
-    tap.page.locator(".timbre-history:visible").get_by_text("xxx").first.wait_for()
+    tap.page.locator(".timbre-history:visible").get_by_text(str(at_once)).first.wait_for()
 
 
 # The script of a component that Gradio imports last, for a hidden tab.

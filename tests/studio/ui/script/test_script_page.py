@@ -85,19 +85,36 @@ def press(page: Any, name: str) -> None:
     page.get_by_role("tabpanel").get_by_role("button", name=name, exact=True).first.click()
 
 
-def laid_out(page: Any) -> Any:
-    """With the lines of a text to be seen."""
-    write(go(page), TEXT)
-    press(page, "Split into lines")
-    return page
-
-
 def speak(page: Any) -> None:
     page.locator(".timbre-go:visible").click()
 
 
 def lines(page: Any) -> Any:
     return page.locator("#script-lines article")
+
+
+@pytest.fixture(scope="module")
+def shared(open_pages: OpenPage, url: str) -> Any:
+    return go(open_pages(url))
+
+
+@pytest.fixture
+def empty(shared: Any) -> Any:
+    """A page that other tests have used, with a new script."""
+    if lines(shared).count():
+        press(shared, "New")
+        expect(shared.locator("#script-text textarea")).to_have_value("")
+        expect(lines(shared)).to_have_count(0)
+    return shared
+
+
+@pytest.fixture
+def page(empty: Any) -> Any:
+    """With the lines of a text to be seen."""
+    write(empty, TEXT)
+    press(empty, "Split into lines")
+    expect(lines(empty)).to_have_count(3)
+    return empty
 
 
 def player(page: Any) -> Tap:
@@ -151,8 +168,7 @@ SAID = """() => {
 }"""
 
 
-def test_the_bar_tells_who_speaks_which_line(open_page: OpenPage, url: str) -> None:
-    page = laid_out(open_page(url))
+def test_the_bar_tells_who_speaks_which_line(page: Any) -> None:
     tap = player(page)
     page.evaluate(SAID)
     play_through([tap], lambda _: speak(page))
@@ -173,8 +189,8 @@ def test_the_bar_tells_who_speaks_which_line(open_page: OpenPage, url: str) -> N
     expect(page.locator(".timbre-player .text")).to_have_text("Good evening.")
 
 
-def test_what_was_typed_is_there_after_a_reload(open_page: OpenPage, url: str) -> None:
-    page = go(open_page(url))
+def test_what_was_typed_is_there_after_a_reload(empty: Any) -> None:
+    page = empty
     box = page.locator("#script-text textarea")
     for typed in ("Only typed.", "Typed and read."):
         write(page, typed)
@@ -191,8 +207,7 @@ def test_what_was_typed_is_there_after_a_reload(open_page: OpenPage, url: str) -
     expect(box).to_have_value("Changed as a line.")  # not what was typed before it
 
 
-def test_a_line_is_edited_spoken_locked_and_taken_back(open_page: OpenPage, url: str) -> None:
-    page = laid_out(open_page(url))
+def test_a_line_is_edited_spoken_locked_and_taken_back(page: Any) -> None:
     second = lines(page).nth(1)
     second.get_by_label("Edit").click()
     second.locator("textarea").fill("Good morning, I should say. [pause 0.3s]")
@@ -209,8 +224,7 @@ def test_a_line_is_edited_spoken_locked_and_taken_back(open_page: OpenPage, url:
     page.locator("#script-lines p", has_text="And to you").wait_for()
 
 
-def test_the_folded_text_shows_its_first_line(open_page: OpenPage, url: str) -> None:
-    page = laid_out(open_page(url))
+def test_the_folded_text_shows_its_first_line(page: Any) -> None:
     box = page.locator("#script-text textarea")
     box.fill("\n\n".join(f"This is line {number}." for number in range(30)))
     box.press("Control+End")
@@ -219,8 +233,7 @@ def test_the_folded_text_shows_its_first_line(open_page: OpenPage, url: str) -> 
     assert box.evaluate("box => box.scrollTop") == 0
 
 
-def test_takes_are_compared_and_lines_found_and_dragged(open_page: OpenPage, url: str) -> None:
-    page = laid_out(open_page(url))
+def test_takes_are_compared_and_lines_found_and_dragged(page: Any) -> None:
     second = lines(page).nth(1)
     second.get_by_label("Listen to line 2").click()
     second.get_by_label("Lock this take").wait_for()
@@ -249,8 +262,7 @@ def test_takes_are_compared_and_lines_found_and_dragged(open_page: OpenPage, url
     expect(lines(page).nth(1).locator("[data-grip]")).to_be_focused()
 
 
-def test_a_button_is_not_drawn_over_while_it_is_pressed(open_page: OpenPage, url: str) -> None:
-    page = laid_out(open_page(url))
+def test_a_button_is_not_drawn_over_while_it_is_pressed(page: Any) -> None:
     second = lines(page).nth(1)
     second.get_by_label("Edit").hover()
     page.mouse.down()
@@ -275,9 +287,8 @@ RELAPSED = """() => {
 
 
 def test_a_poll_that_is_answered_late_takes_no_change_back(
-    open_page: OpenPage, url: str, monkeypatch: pytest.MonkeyPatch
+    page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = laid_out(open_page(url))
     second = lines(page).nth(1)
     second.wait_for()
     polled, release = threading.Event(), threading.Event()
@@ -310,8 +321,7 @@ UNMARKED = """() => [...document.querySelectorAll('#script-lines :is(article, .b
   .filter((own) => !own.mine).map((own) => own.dataset.act)"""
 
 
-def test_a_button_stays_the_same_while_lines_are_spoken(open_page: OpenPage, url: str) -> None:
-    page = laid_out(open_page(url))
+def test_a_button_stays_the_same_while_lines_are_spoken(page: Any) -> None:
     lines(page).nth(2).wait_for()
     page.evaluate(MARKED, "mine")
     speak(page)
@@ -319,10 +329,7 @@ def test_a_button_stays_the_same_while_lines_are_spoken(open_page: OpenPage, url
     assert set(page.evaluate(UNMARKED)) == {"lock"}  # what was not there before
 
 
-def test_a_form_stays_open_until_it_is_saved(
-    open_page: OpenPage, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = laid_out(open_page(url))
+def test_a_form_stays_open_until_it_is_saved(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     may_save, edit = threading.Event(), ScriptStore.edit
 
     def later(*args: Any) -> OpenScript:
@@ -344,8 +351,8 @@ def test_a_form_stays_open_until_it_is_saved(
     expect(first.locator("textarea")).to_have_value("Good night.")
 
 
-def test_a_refusal_is_told(open_page: OpenPage, url: str) -> None:
-    page = go(open_page(url))
+def test_a_refusal_is_told(empty: Any) -> None:
+    page = empty
     speak(page)
     page.get_by_text("There is nothing to speak in this script.").wait_for()
     write(page, "One line, and no other.")
@@ -355,8 +362,7 @@ def test_a_refusal_is_told(open_page: OpenPage, url: str) -> None:
     page.get_by_text("A script keeps one line.").wait_for()
 
 
-def test_an_open_form_is_left_alone_while_lines_are_spoken(open_page: OpenPage, url: str) -> None:
-    page = laid_out(open_page(url))
+def test_an_open_form_is_left_alone_while_lines_are_spoken(page: Any) -> None:
     first = lines(page).first
     first.get_by_label("Edit").click()
     first.locator("textarea").fill("Unfinished")
@@ -368,10 +374,10 @@ def test_an_open_form_is_left_alone_while_lines_are_spoken(open_page: OpenPage, 
 
 
 def test_stop_stops_the_engine_and_what_is_done_stays(
-    open_page: OpenPage, url: str, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+    empty: Any, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine.worker, "costs", Costs(step=0.02))  # longer than a busy page takes
-    page = go(open_page(url))
+    page = empty
     tap = player(page)
     write(page, MANY)
     speak(page)

@@ -88,10 +88,17 @@ def tabs(open_page: OpenPage, url: str) -> tuple[Any, Any]:
     return first, second
 
 
-def test_what_two_tabs_type_into_one_script_becomes_two(
+def test_a_tab_shows_what_the_other_typed_and_what_both_type_becomes_two(
     tabs: tuple[Any, Any], folder: Path
 ) -> None:
     first, second = tabs
+    other = TEXT.replace("Good evening.", "Good day.")
+    text(in_front(first)).fill(other)
+    split(first)
+    expect(first.locator("#script-seen :is(textarea, input)")).to_have_value(other)
+    in_front(second).evaluate(CAME_BACK)
+    expect_words(second, "This is how it is now")
+    expect(text(second)).to_have_value(other)
     changed = TEXT.replace("Good evening.", "Good morning.")
     text(in_front(first)).fill(changed)
     split(first)
@@ -106,16 +113,6 @@ def test_what_two_tabs_type_into_one_script_becomes_two(
     wait_until(lambda: len(projects.listed()) == 2)
     written = {text_of(projects.open(each.id).script) for each in projects.listed()}
     assert written == {changed, TYPED}
-
-
-def test_a_tab_that_has_typed_nothing_shows_what_the_other_did(tabs: tuple[Any, Any]) -> None:
-    first, second = tabs
-    text(in_front(first)).fill(TYPED)
-    split(first)
-    expect(first.locator("#script-seen :is(textarea, input)")).to_have_value(TYPED)
-    in_front(second).evaluate(CAME_BACK)
-    expect_words(second, "This is how it is now")
-    expect(text(second)).to_have_value(TYPED)
 
 
 def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folder: Path) -> None:
@@ -139,20 +136,12 @@ def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folde
     wait_until(lambda: projects.open(project.id).delivery.pauses.turn == 2)
     assert projects.open(project.id).delivery.seed == 7
     assert projects.open(project.id).script.lines[0].text == "Theirs"
-
-
-def test_settings_changed_in_quick_succession_are_all_kept(
-    tabs: tuple[Any, Any], folder: Path
-) -> None:
-    page = tabs[0]
-    settings = reading_settings(page)
-    fields = [settings.get_by_label(label) for label in ("Seed", "Seconds between speakers")]
-    for number in (3, 4, 5):
-        for field in fields:
+    settings = in_front(first).locator("#script-manner")
+    for number in (3, 4, 5):  # in quick succession
+        for label in ("Seed", "Seconds between speakers"):
+            field = settings.get_by_label(label)
             field.fill(str(number))
             field.blur()
-    projects = Projects(folder / "scripts")
-    [project] = projects.listed()
     wait_until(lambda: projects.open(project.id).delivery.pauses.turn == 5)
     assert projects.open(project.id).delivery.seed == 5
 
