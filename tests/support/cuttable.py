@@ -84,16 +84,18 @@ def _port(url: str) -> int:
 class Servers:
     """Servers on one data folder, and the wire that leads to one of them."""
 
-    def __init__(self, folder: Path, stack: ExitStack, guests: bool = True) -> None:
+    def __init__(
+        self, folder: Path, stack: ExitStack, guests: bool = True, step: float = 0.02
+    ) -> None:
         self.takes = Takes(folder / "takes")
-        self._folder, self._stack, self._guests = folder, stack, guests
+        self._folder, self._stack, self._guests, self._step = folder, stack, guests, step
         self._engine: FakeEngine | None = None
         self.wire = Wire(self.start())
         stack.callback(self.wire.close)
 
     def start(self) -> str:
         Context.id = 0  # as in a process of its own
-        engine = self._stack.enter_context(FakeEngine(costs=Costs(step=0.02)))
+        engine = self._stack.enter_context(FakeEngine(costs=Costs(step=self._step)))
         library = Library(self._folder / "voices")
         studio = open_studio(engine, library, self.takes, guests=self._guests)
         return self._stack.enter_context(serve_page(studio))

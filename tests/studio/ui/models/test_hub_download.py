@@ -62,22 +62,26 @@ def url(running: Hub, golden_dir: Path, tmp_path_factory: pytest.TempPathFactory
             server.wait(60)
 
 
+@pytest.fixture(scope="module")
+def page(open_pages: OpenPage, url: str) -> Any:
+    """One page for all."""
+    page = open_pages(url)
+    open_tab(page, "Engine")
+    return page
+
+
 def test_a_hub_that_breaks_off_is_told_and_the_old_model_stays(
-    open_page: OpenPage, url: str, hub: Hub
+    page: Any, url: str, hub: Hub
 ) -> None:
     hub.gated = True
-    page: Any = open_page(url)
-    open_tab(page, "Engine")
     page.get_by_label("Add model").fill(REPOSITORY)
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_text("Accept its terms").wait_for()
     assert urllib.request.urlopen(f"{url}/ready", timeout=60).status == 200
 
 
-def test_a_download_can_be_stopped(open_page: OpenPage, url: str, hub: Hub) -> None:
+def test_a_download_can_be_stopped(page: Any, hub: Hub) -> None:
     hub.pause = 0.3  # it does not end by itself before it is stopped
-    page: Any = open_page(url)
-    open_tab(page, "Engine")
     page.get_by_label("Add model").fill(REPOSITORY)
     page.get_by_role("button", name="Add", exact=True).click()
     page.locator("#models-status").get_by_text("Downloading").wait_for()
@@ -88,12 +92,8 @@ def test_a_download_can_be_stopped(open_page: OpenPage, url: str, hub: Hub) -> N
     expect(page.locator(".timbre-models li")).to_have_count(1)
 
 
-def test_the_engine_tab_downloads_a_model_and_shows_how_far_it_is(
-    open_page: OpenPage, url: str, hub: Hub
-) -> None:
+def test_the_engine_tab_downloads_a_model_and_shows_how_far_it_is(page: Any, hub: Hub) -> None:
     hub.pause = 0.1
-    page: Any = open_page(url)
-    open_tab(page, "Engine")
     page.get_by_label("Add model").fill(REPOSITORY)
     page.get_by_role("button", name="Add", exact=True).click()
     status = page.locator("#models-status")

@@ -77,7 +77,7 @@ def test_a_cut_is_told_and_waited_for_without_a_reload(
 def same(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """A server that no test ends."""
     with ExitStack() as stack:
-        yield Servers(tmp_path_factory.mktemp("same"), stack)
+        yield Servers(tmp_path_factory.mktemp("same"), stack, step=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_a_press_during_a_cut_waits_for_its_end(heard: Tap, same: Servers) -> No
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_take_goes_on_after_a_cut_where_it_was(heard: Tap, same: Servers, at_once: bool) -> None:
-    tap, servers, text = heard, same, f"{at_once} {LONG}"
+    tap, servers, text = heard, same, f"{at_once} {'x' * 150}"
     other = (tap.state() or {}).get("id", "")
     fill(tap.page, "Text", text)
     tap.page.get_by_role("button", name="Speak", exact=True).click()
@@ -127,9 +127,9 @@ RELOADED = "performance.getEntriesByType('navigation')[0].type === 'reload'"
 
 
 def test_a_script_that_did_not_come_is_asked_for_again(
-    visitors: Visitors, open_page: OpenPage, servers: Servers
+    visitors: Visitors, heard: Tap, same: Servers
 ) -> None:
-    script = opened(open_page, servers.wire.url).page.evaluate(LAST)
+    script = heard.page.evaluate(LAST)
     with visitors.context() as context:  # without the other's cache
         page = context.new_page()
         visits: list[str] = []
@@ -138,17 +138,17 @@ def test_a_script_that_did_not_come_is_asked_for_again(
             lambda request: request.is_navigation_request() and visits.append(request.url),
         )
         page.route(script, lambda it: it.abort() if len(visits) == 1 else it.continue_())
-        page.goto(servers.wire.url)
+        page.goto(same.wire.url)
         page.wait_for_function(RELOADED)
         for tab, field in (("Script", "Name"), ("Design", "The voice")):
             open_tab(page, tab)
             expect(page.get_by_label(field, exact=True).locator("visible=true")).to_be_visible()
 
 
-def test_tabs_of_one_browser_share_their_takes(open_page: OpenPage, servers: Servers) -> None:
-    first = opened(open_page, servers.wire.url, quiet=False)
+def test_tabs_of_one_browser_share_their_takes(open_page: OpenPage, same: Servers) -> None:
+    first = opened(open_page, same.wire.url, quiet=False)
     page = first.page.context.new_page()
-    page.goto(servers.wire.url)
+    page.goto(same.wire.url)
     page.wait_for_function(SEEN)
     for number, each in enumerate((first.page, page)):
         fill(in_front(each), "Text", f"Take number {number}.")
@@ -157,5 +157,5 @@ def test_tabs_of_one_browser_share_their_takes(open_page: OpenPage, servers: Ser
     in_front(first.page).reload()
     rows = first.page.locator(".timbre-history:visible [data-do=pick]")
     expect(rows).to_have_count(2)
-    stranger = opened(open_page, servers.wire.url, quiet=False).page
+    stranger = opened(open_page, same.wire.url, quiet=False).page
     stranger.locator(".timbre-empty:visible").first.wait_for()
