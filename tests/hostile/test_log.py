@@ -101,8 +101,12 @@ def large_events(victim: Victim) -> None:
 def faults(victim: Victim) -> None:
     """Requests that each bring about a fault of ours, with their words in the error."""
     for number in range(300):
-        path = quote(f"/v1/fault/{MARK}-{number}") + "x" * 2000
-        victim.send(f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())
+        fault(victim, quote(f"{MARK}-{number}") + "x" * 2000)
+
+
+def fault(victim: Victim, words: str) -> None:
+    head = f"GET /v1/fault/{words} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n"
+    victim.send(head.encode())
 
 
 def bad_requests(victim: Victim) -> None:
@@ -164,7 +168,7 @@ def test_who_leaves_in_the_middle_of_a_body_is_no_fault(victim: Victim) -> None:
 
 
 def test_a_fault_is_told_with_its_kind_and_place(victim: Victim) -> None:
-    victim.client.get("/v1/fault/words")
+    fault(victim, "words")
     told = r"ERROR uvicorn.error: Exception in ASGI application"
     place = r"  KeyError\n(    .*\n)+    .*log_server.py:\d+ fault"
     wait_until(lambda: re.search(told, victim.log()) and re.search(place, victim.log()))

@@ -33,7 +33,7 @@ from tests.support.golden_cases import Case, speech_cases
 
 CASES = speech_cases()
 STREAMED = [case for case in CASES if case.layout == "streamed"]
-FRAMES = 6
+FRAMES = 4
 quick = settings(max_examples=8, deadline=None)
 
 DRAWS = st.builds(

@@ -75,7 +75,7 @@ def tolerance(decoder: CpuDecoder) -> float:
     return 3e-2 if len(decoder.memories) > 1 else 1e-4 if keeps_float32(decoder) else 3e-3
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     width=st.integers(1, 12).map(lambda count: 8 * count), split=st.integers(1, 6),
     kind=st.sampled_from(KINDS), seed=st.integers(0, 9),

@@ -22,7 +22,7 @@ from tests.support.golden_cases import speech_cases
 
 CASE = speech_cases()[0]
 CPU = torch.device("cpu")
-SLOTS, POSITIONS, INITIAL_POSITIONS, FRAMES, PAGE = 3, 300, 20, 40, 1024
+SLOTS, POSITIONS, INITIAL_POSITIONS, FRAMES, PAGE = 3, 300, 20, 24, 1024
 
 
 @pytest.fixture

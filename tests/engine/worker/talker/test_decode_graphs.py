@@ -46,7 +46,7 @@ from tests.support.golden_cases import Case, speech_cases
 CASE = speech_cases()[0]
 CASES = [case for case in speech_cases() if case.folder == CASE.folder]
 SLOTS, POSITIONS = 7, 300
-quick = settings(max_examples=15, deadline=None)
+quick = settings(max_examples=8, deadline=None)
 
 
 @pytest.fixture(scope="module")

@@ -91,7 +91,7 @@ def spoken(runner: ModelRunner, plan: list[list[int]]) -> list[Tensor]:
 
 
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(plan=st.lists(st.lists(st.integers(0, SLOTS - 1), max_size=2, unique=True), max_size=FRAMES))
 @torch.inference_mode()
