@@ -14,7 +14,6 @@ from torch import nn
 
 from engine.model.quantized_linear import QuantizedLinear
 from engine.worker.backends import Candidate, select_backend
-from engine.worker.device import multiplies_bfloat16
 from engine.worker.kernels.verify import TOLERANCE, predictor_difference
 from engine.worker.lean_torch import seeded
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
@@ -90,9 +89,8 @@ def _use_prompt_kernel(step: FrameStep, kernels: CpuKernels, trusted: bool) -> N
     for layer in _quantized(step.talker):
         if layer.panels is not None:
             layer.take_panels(multiply)
-    if multiplies_bfloat16():
-        for layer in _quantized(step.talker.text_projection):
-            layer.multiply = multiply
+    for layer in _quantized(step.talker.text_projection):
+        layer.multiply = multiply
 
 
 def _build_prompts(step: FrameStep, kernels: CpuKernels) -> CpuPrompts | None:

@@ -2,8 +2,8 @@
 
 4 bits meet inputs rounded to 8 bits (`nibbles`), as in a frame. 8 bits become bfloat16, which holds
 them exactly, some outputs at a time, and meet inputs in bfloat16, where the processor multiplies
-that. Each result is one sum in one order, whatever other rows there are and however many threads.
-Knows no layers.
+that; elsewhere both are float32. Each result is one sum in one order, whatever other rows there are
+and however many threads. Knows no layers.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from engine.worker.kernels.cpu.layers import Floats, array
 from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.memory import zeros
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, new_sync
-from engine.worker.kernels.cpu.tiles import ROWS, STORE, product
+from engine.worker.kernels.cpu.tiles import ROWS, STORE, VECTORS, product
 
 SPAN = 2 * LANES  # outputs of a tile
 TILE = 2 * nibbles.ROWS  # rows of a tile
 AT_ONCE = 256  # rows that memory is kept for
+NUMBERS = np.int16 if multiplies_bfloat16() else np.float32  # that 8 bits become
 
 
 def supports(bits: int) -> bool:
     """Whether this processor has what weights of so many bits need."""
-    return nibbles.VNNI if bits == 4 else multiplies_bfloat16()
+    return bits == 8 or nibbles.VNNI
 
 
 class Inputs(NamedTuple):
-    """Rows of inputs, as `nibbles.round_inputs` rounds them, or as bfloat16 without the rest."""
+    """Rows of inputs, as `nibbles.round_inputs` rounds them, or as NUMBERS without the rest."""
 
     values: NDArray[Any]  # [rows, inputs]
     steps: Floats  # [rows, groups]
@@ -48,7 +49,7 @@ class Inputs(NamedTuple):
 
     @classmethod
     def allocate(cls, rows: int, inputs: int, bits: int) -> Inputs:
-        values = zeros((rows, inputs), np.int8 if bits == 4 else np.int16)
+        values = zeros((rows, inputs), np.int8 if bits == 4 else NUMBERS)
         size = rows, inputs // GROUP if bits == 4 else 0
         return cls(values, zeros(size, np.float32), zeros(size, np.float32), zeros(size, np.int32))
 
@@ -57,26 +58,28 @@ class Tiles(NamedTuple):
     """Each thread's tiles: two, because a gate needs the tile beside it."""
 
     results: Floats  # [threads, 2, TILE, SPAN]
-    unpacked: NDArray[np.int16]  # [threads, 2, SPAN * inputs]: 8 bits as bfloat16
+    unpacked: NDArray[Any]  # [threads, 2, SPAN * inputs]: 8 bits as NUMBERS
     biases: Floats  # [SPAN] zeros
 
     @classmethod
     def allocate(cls, threads: int, inputs: int, bits: int) -> Tiles:
-        unpacked = zeros((threads, 2, 0 if bits == 4 else SPAN * inputs), np.int16)
+        unpacked = zeros((threads, 2, 0 if bits == 4 else SPAN * inputs), NUMBERS)
         results = zeros((threads, 2, TILE, SPAN), np.float32)
         return cls(results, unpacked, zeros(SPAN, np.float32))
 
 
 @intrinsic
 def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, to: Any) -> Any:
-    """LANES outputs' next 2 * LANES weights, from number `at` on: pairs of inputs, one after the
-    other, each with all outputs."""
+    """LANES outputs' next weights, from number `at` on: inputs, one after the other, each with all
+    outputs; of bfloat16 two inputs in the place of one, so 2 * LANES weights of an output."""
+    narrow = panel.dtype == types.int16
+    count = 2 * LANES if narrow else LANES
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         source, target = llvm.arrays(context, builder, signature, given, 0, 3)
         _, start, stride, _, place = given
         small, half, whole, number = (
-            llvm.vector(kind, 2 * LANES) for kind in (llvm.BYTE, llvm.SHORT, llvm.INT, llvm.FLOAT)
+            llvm.vector(kind, count) for kind in (llvm.BYTE, llvm.SHORT, llvm.INT, llvm.FLOAT)
         )
         pairs, above = llvm.INTS, llvm.constant(whole, 16)
         rows = []
@@ -84,8 +87,10 @@ def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, 
             own = builder.add(start, builder.mul(stride, ir.Constant(stride.type, row)))
             levels = llvm.load(builder, source.data, own, small, 1)
             value = builder.sitofp(builder.sext(levels, whole), number)
-            upper = builder.lshr(builder.bitcast(value, whole), above)  # as bfloat16, exactly
-            rows.append(builder.bitcast(builder.trunc(upper, half), pairs))
+            if narrow:
+                upper = builder.lshr(builder.bitcast(value, whole), above)  # as bfloat16, exactly
+                value = builder.trunc(upper, half)
+            rows.append(builder.bitcast(value, pairs))
         step = LANES // 2
         while step:  # halves, quarters … change places
             low = [lane if not lane & step else LANES + lane - step for lane in range(LANES)]
@@ -99,7 +104,7 @@ def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, 
                     )
             step //= 2
         for row, value in enumerate(rows):
-            own = builder.add(place, ir.Constant(place.type, row * 2 * LANES))
+            own = builder.add(place, ir.Constant(place.type, row * count))
             llvm.store(builder, value, target.data, own, 2)
         return context.get_dummy_value()
 
@@ -136,6 +141,14 @@ def _keep(x, row, first, last, inputs):
 
         return rounded
 
+    if inputs[0].dtype == types.float32:
+
+        def copied(x, row, first, last, inputs):
+            for at in range(first, last):
+                inputs.values[row, at] = x[row, at]
+
+        return copied
+
     def narrowed(x, row, first, last, inputs):
         for at in range(first, last, LANES):
             _narrow(x, row, at, inputs.values)
@@ -162,20 +175,23 @@ def _multiply_tile(weights, scales, inputs, first, last, start, fresh, number, w
 
         return panels
 
+    count = 2 * LANES if tiles[1].dtype == types.int16 else LANES
+
     def whole(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
         size, unpacked = weights.shape[1], tiles.unpacked[number, which]
         stop, result = min(start + SPAN, len(weights)), tiles.results[number, which]
         if fresh:
             for n in range(start, stop, LANES):
-                for at in range(0, size, 2 * LANES):
+                for at in range(0, size, count):
                     to = (n - start) * size + at * LANES
                     _unpack_square(weights, n * size + at, size, unpacked, to)
         for each in range(first, last, ROWS):
             row = max(min(each, last - ROWS), first)  # again some rows, not one tile for each
-            product(
-                unpacked, inputs.values, tiles.biases, result, result, 0, row * size, size, size,
-                1, 0, 0, SPAN, 0, min(ROWS, last - row), 0, (row - first) * SPAN, STORE,
-            )  # fmt: skip
+            for n in range(0, SPAN, VECTORS * LANES):
+                product(
+                    unpacked, inputs.values, tiles.biases, result, result, 0, row * size, size,
+                    size, 1, 0, 0, SPAN, n, min(ROWS, last - row), 0, (row - first) * SPAN, STORE,
+                )  # fmt: skip
         for row in range(last - first):
             for n in range(stop - start):
                 result[row, n] *= scales[start + n]

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.model.quantized_linear import QuantizedLinear
-from engine.worker.device import multiplies_bfloat16
 from engine.worker.kernels.cpu import nibbles
 from engine.worker.kernels.cpu.compiler import VERSION, compiled, is_kept, version_of
 from engine.worker.kernels.cpu.layers import Rounded, pack
@@ -44,9 +43,6 @@ Frames = tuple[Tensor, Tensor, SamplingTensors, Tensor]
 
 
 VNNI = pytest.mark.skipif(not nibbles.VNNI, reason="this processor has no such products")
-BFLOAT16 = pytest.mark.skipif(
-    not multiplies_bfloat16(), reason="this processor does not multiply bfloat16"
-)
 
 
 @pytest.fixture(scope="module", params=["full", "8bit", pytest.param("4bit", marks=VNNI)])
@@ -380,7 +376,6 @@ def test_products_with_4_bits_are_those_of_levels_and_rounded_inputs(rows: int) 
     assert difference.norm() < 1e-6 * wanted.norm()
 
 
-@BFLOAT16
 @pytest.mark.parametrize("bits", [8, pytest.param(4, marks=VNNI)])
 @pytest.mark.parametrize("sizes", [(64, 48), (96, 64)])
 @torch.inference_mode()
