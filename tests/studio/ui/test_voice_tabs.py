@@ -57,11 +57,19 @@ def url(browser: Any, studio: Studio) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def page(open_page: OpenPage, url: str) -> Any:
-    page = open_page(url)
+@pytest.fixture(scope="module")
+def shared(open_pages: OpenPage, url: str) -> Any:
+    page = open_pages(url)
     page.locator(".timbre-pad canvas").wait_for()
     return page
+
+
+@pytest.fixture
+def page(shared: Any) -> Any:
+    """A page that other tests have used, with Blend in front and silent."""
+    open_tab(shared, "Blend")
+    shared.wait_for_function(f"!{ONE}.now || {ONE}.now.over")
+    return shared
 
 
 def drag(page: Any, x: float, y: float) -> None:
@@ -88,6 +96,12 @@ def heard_all(tap: Tap, press: Callable[[], object]) -> np.ndarray:
     return np.round(tap.sound() * 32768).astype(np.int16)
 
 
+def speaks_anew(tap: Tap, press: Callable[[], object]) -> None:
+    before = (tap.state() or {}).get("id")
+    press()
+    tap.wait(f"now && now.id !== '{before}' && now.report?.played > 2400")
+
+
 def without_silence(pcm: np.ndarray) -> np.ndarray:
     loud = np.flatnonzero(pcm)
     return pcm[loud[0] : loud[-1] + 1]
@@ -110,12 +124,14 @@ def test_letting_go_again_starts_anew_at_once(page):
     letters = 2 * round(PATIENCE / FRAME_SECONDS)  # a frame each
     page.get_by_label("What to say").locator("visible=true").fill("a" * letters)
     tap = Tap(page, 0)
-    drag(page, 0.3, 0.2)
+    speaks_anew(tap, lambda: drag(page, 0.3, 0.2))
     for place in (0.7, 0.4):
         tap.wait("now?.report?.played > 4800")
         before = tap.get("now.id")
         drag(page, place, 0.8)
         tap.wait(f"now.id !== '{before}' && now.first !== null")
+    page.locator(".timbre-player .stop").click()
+    page.get_by_label("What to say").locator("visible=true").fill(PHRASE)
 
 
 def test_the_arrow_keys_move_the_handle(page):
@@ -123,9 +139,7 @@ def test_the_arrow_keys_move_the_handle(page):
     canvas = page.locator(".timbre-pad canvas")
     canvas.focus()
     before = corners(page)
-    for _ in range(3):
-        canvas.press("ArrowRight")
-    tap.wait("now?.report?.played > 0")
+    speaks_anew(tap, lambda: [canvas.press("ArrowRight") for _ in range(3)])
     after = corners(page)
     left, right, *_ = before
     assert after[right] > before[right]
@@ -136,8 +150,7 @@ def test_the_arrow_keys_move_the_handle(page):
 def test_a_written_blend_moves_the_handle_and_speaks(page):
     tap = Tap(page, 0)
     recipe(page).fill("ryan(3)+vivian(1)")
-    recipe(page).press("Enter")
-    tap.wait("now?.report?.played > 0")
+    speaks_anew(tap, lambda: recipe(page).press("Enter"))
     page.wait_for_function("document.querySelectorAll('.corner')[0].textContent.includes('75 %')")
     assert corners(page) == {"ryan": 75, "vivian": 25}
 
@@ -158,14 +171,17 @@ def test_a_step_is_written_and_heard(page, studio):
 
 def test_stop_stops_all_nine(page, studio):
     tap = Tap(page, 0)
-    page.get_by_role("button", name="Play all nine steps").click()
-    tap.wait("now?.report?.played > 2400")
+    nine = page.get_by_role("button", name="Play all nine steps")
+    speaks_anew(tap, nine.click)
     page.locator(".timbre-player .stop").click()
     page.wait_for_function(f"{ONE}.now.over")
     assert page.evaluate(f"{ONE}.now.report.played") < 20 * SAMPLE_RATE
 
 
-def test_a_recording_is_checked_tried_and_kept_and_can_be_blended(page, studio, tmp_path: Path):
+def test_a_recording_is_checked_tried_and_kept_and_can_be_blended(
+    open_page: OpenPage, url: str, studio, tmp_path: Path
+):
+    page = open_page(url)
     open_tab(page, "Clone")
     file = page.locator("#clone-file input[type=file]")
     file.set_input_files(str(recording(tmp_path / "mine.wav")))
@@ -211,7 +227,7 @@ def test_consent_and_words_belong_to_one_recording(page, tmp_path: Path):
 
 def test_three_takes_are_made_and_one_is_kept(page, studio):
     open_tab(page, "Design")
-    page.get_by_label("The voice").fill("A calm old man.")
+    page.get_by_role("textbox", name="The voice").fill("A calm old man.")
     page.get_by_role("button", name="Make three takes").click()
     page.get_by_text("Listen, pick one").wait_for()
     expect(page.get_by_text(re.compile(r"\d s, seed \d+"))).to_have_count(design.TAKES)
