@@ -288,6 +288,7 @@ class Attempt:
     text_starved: bool = False  # open text ran out since the last chunk
     total_frames: int | None = None  # once the end is known
     reason: Reason = "finished"
+    framed: float = 0.0  # when its first frame was there
     decoded_frames: int = 0  # frames whose audio was received
     codes: list[Codes] = field(default_factory=list)  # of the frames received so far
     held_chunks: list[Chunk] = field(default_factory=list)  # not delivered yet

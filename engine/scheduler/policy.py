@@ -176,11 +176,13 @@ def slow_lead(attempt: Attempt, frames: float, now: float, settings: EngineSetti
     """Seconds that a listener must have so that a group that is made slower than it plays, and is
     expected to have so many frames, then plays without a pause.
 
-    The last chunk must be there before the others have been played.
+    The last chunk must be there before the others have been played. The prompt, which comes once,
+    is no part of a frame's time.
     """
     limit, done = attempt.sequence.frame_limit, attempt.decoded_frames
     left = max(0.0, (limit if attempt.sequence.ignore_end else min(limit, frames)) - done)
-    late = max(0.0, (now - attempt.admitted) / max(1, done) - FRAME_SECONDS)
+    since, made = (attempt.framed, done - 1) if done > 1 else (attempt.admitted, 1)
+    late = max(0.0, (now - since) / made - FRAME_SECONDS)
     last = min(left, settings.chunk_schedule[-1]) * FRAME_SECONDS
     return settings.lead_factor * late * left + last
 

@@ -228,7 +228,9 @@ class Scheduler:
         self.step_cost.observe(len(step.plan.decode), prompt_rows, result.seconds)
         deliveries = self._failed_admissions(step, result)
         for slot, frame in result.frames.items():
-            step.attempts[slot].add_frame(frame.codes, frame.ended)
+            attempt = step.attempts[slot]
+            attempt.framed = attempt.framed or now
+            attempt.add_frame(frame.codes, frame.ended)
         self._release_finished()
         return deliveries
 

@@ -105,6 +105,23 @@ def test_below_real_time_speech_is_held_back_until_it_plays_without_a_gap() -> N
     assert not [gap for each in simulation.listeners for gap in each.gaps if gap > NOTICED]
 
 
+def test_below_real_time_a_prompt_is_waited_for_once() -> None:
+    """It was taken for a part of every frame's time, so that more frames were held back."""
+    words, waits = "a" * 60, list[float]()
+    for prefill_row in (0.0, 0.02):
+        costs = Costs(row=0.1, prefill_row=prefill_row, decoded_chunk=CHUNK, decoded_frame=FRAME)
+        simulation = Simulation(costs, **PROFILE)
+        simulation.engine.loop.scheduler.step_cost.decode.anchor({1: 0.1 + ONE, 2: 0.2 + ONE})
+        request = SpeechRequest(words, Preset("ryan"), max_frames=60, ignore_end=True)
+        simulation.play([(0.0, request)])
+        (listener,) = simulation.listeners
+        assert listener.first is not None
+        assert not any(gap > NOTICED for gap in listener.gaps)
+        waits.append(listener.first)
+    prompt = 0.02 * (len(words) + 20)
+    assert waits[1] - waits[0] < prompt + FRAME_SECONDS
+
+
 def test_a_file_waits_while_speech_is_held_back_for_a_listener() -> None:
     """Held audio was taken for audio that plays: files ran beside it and doubled the wait."""
 
