@@ -205,4 +205,5 @@ def _machine() -> list[str]:
 
     features = sorted(name for name, there in get_host_cpu_features().items() if there)
     versions = torch.__version__, numba.__version__, llvmlite.__version__
-    return [get_host_cpu_name(), *features, *versions]
+    named = (str(each) for each in (numba.config.CPU_NAME, numba.config.CPU_FEATURES))
+    return [get_host_cpu_name(), *features, *named, *versions]

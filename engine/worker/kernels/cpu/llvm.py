@@ -9,9 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
+from numba import config
 from numba.core import cgutils
 
 LANES = 16
+
+
+def compiles_for(feature: str) -> bool:
+    """Whether kernels may use it: this processor has it, and NUMBA_CPU_FEATURES does not leave it
+    out."""
+    there = bool(get_host_cpu_features().get(feature, False))
+    named: str | None = config.CPU_FEATURES
+    return there and (named is None or f"+{feature}" in named.split(","))
 
 
 class BFloat(ir.types.Type):  # type: ignore[misc]

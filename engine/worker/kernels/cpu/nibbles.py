@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -31,6 +30,7 @@ from engine.worker.kernels.cpu.llvm import (
     LANES,
     SHORT,
     arrays,
+    compiles_for,
     constant,
     declare,
     fetch,
@@ -46,7 +46,7 @@ ROWS = 12  # that meet a group's levels while these are in registers
 LEVEL_BYTES, SCALE_BYTES = LANES * GROUP // 2, LANES * 2
 GROUP_BYTES = LEVEL_BYTES + 2 * SCALE_BYTES
 MIDDLE = 8  # the level whose value is a group's zero
-VNNI = get_host_cpu_features().get("avx512vnni", False)
+VNNI = compiles_for("avx512vnni")
 _LOADS, _BYTES = LEVEL_BYTES // 64, 64  # vectors of a group's levels
 
 

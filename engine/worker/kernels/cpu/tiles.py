@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -24,7 +23,7 @@ from engine.worker.kernels.cpu import llvm
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.llvm import LANES  # outputs of a vector; weights are packed so
 
-WIDE = get_host_cpu_features().get("avx512f", False)
+WIDE = llvm.compiles_for("avx512f")
 ROWS, VECTORS = (8, 2) if WIDE else (4, 1)  # of the largest tile: what registers hold
 AHEAD = 4096  # bytes of weights that are on their way while others are multiplied
 RESIDUAL, KEEP, SNAKE, STORE = 1, 2, 4, 8  # what follows a product
