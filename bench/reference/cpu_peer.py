@@ -69,6 +69,7 @@ def memory() -> tuple[float, float]:
 
 def timbre(model: str, threads: int, weights: str) -> tuple[str, Speak, Speak | None]:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as app.py does, before torch is imported
+    importlib.import_module("engine.worker.early_imports")  # as in an engine's own process
     from engine import Preset, SpeechRequest, open_engine
 
     kept = Path(tempfile.gettempdir(), "timbre-peers", "kept")

@@ -8,9 +8,11 @@ import pkgutil
 
 import numpy as np
 import pytest
+from llvmlite.binding import get_host_cpu_features
 from numba.core.dispatcher import Dispatcher
 
 from engine.worker.kernels import cpu
+from engine.worker.kernels.cpu import llvm
 from engine.worker.kernels.cpu.dots import LANES, MULTIPLE, VECTORS, dot, dots_of, sum_of
 from engine.worker.kernels.cpu.layers import Floats, highest
 
@@ -77,3 +79,13 @@ def test_the_highest_is_the_same_in_any_order() -> None:
     scores = np.random.default_rng(0).normal(size=300).astype(np.float32)
     assert {highest(scores, count) for count in (300, 299)} <= {scores.max(), scores[:299].max()}
     assert highest(scores[::-1].copy(), 300) == scores.max()
+
+
+def test_kernels_leave_out_what_numba_is_told_to_leave_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its compiler ends with an instruction that it may not use."""
+    one, other = [name for name, there in get_host_cpu_features().items() if there][:2]
+    assert llvm.compiles_for(one)
+    assert not llvm.compiles_for("no such thing")
+    monkeypatch.setattr("numba.config.CPU_FEATURES", f"+{other}")
+    assert llvm.compiles_for(other)
+    assert not llvm.compiles_for(one)
