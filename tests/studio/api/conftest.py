@@ -37,7 +37,7 @@ def url(engine: Engine, library: Library, serve: Serve) -> str:
 
 
 @pytest.fixture
-def slow() -> Iterator[Engine]:
+def slow() -> Iterator[FakeEngine]:
     """An engine that takes 10 ms a step."""
     with FakeEngine(costs=Costs(step=0.01), settings=EngineSettings(max_num_seqs=4)) as engine:
         yield engine

@@ -115,9 +115,12 @@ def test_a_listener_who_takes_nothing_harms_nobody(library: Library, serve: Serv
         alone = timed(url, body)
         with listening(url, LONG) as slow:
             slow.recv(1024)
-            together = [timed(url, body) for _ in range(5)]
-            assert all(answer == alone[0] for answer, _ in together)
-            assert min(seconds for _, seconds in together) < 3 * alone[1] + 0.1
+            most, together = 3 * alone[1] + 0.1, list[float]()
+            while not together or (together[-1] >= most and len(together) < 30):  # a busy machine
+                answer, seconds = timed(url, body)
+                assert answer == alone[0]
+                together.append(seconds)
+            assert together[-1] < most
             # its audio was generated at full speed, and its slot is free although it was not read
             wait_until(lambda: engine.stats().running == 0)
 
