@@ -10,7 +10,7 @@ import pytest
 from engine import learn_shift, speaker_space
 from engine.testing import fake_capabilities
 from studio.ui.tabs import script
-from tests.support.browser import OpenPage, Server, expect
+from tests.support.browser import DRAWN, OpenPage, Server, expect
 from tests.support.tab_makers import app_of, make_studio, some_clone
 
 TEXT = "Anna: Come in at once, the door is open!\nBen: [glad 0.5] So I will, and gladly. [/glad]"
@@ -28,6 +28,7 @@ def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 def test_a_line_is_put_in_a_mood_and_out_of_it(open_page: OpenPage, url: str) -> None:
     page = open_page(url)
     page.locator("#script-lines .timbre-board > *").first.wait_for()
+    page.evaluate(DRAWN)  # fields that have just opened take their values once more
     page.locator("#script-text textarea").fill(TEXT)
     page.get_by_role("button", name="Split into lines").click()
     lines = page.locator("#script-lines article")
