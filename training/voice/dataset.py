@@ -162,7 +162,8 @@ def _apart(unit: Vector, first: np.ndarray, second: np.ndarray) -> bool:
 def other_words(
     dataset: Dataset, checkpoint: LocalCheckpoint, talker: Talker, language: str
 ) -> set[int]:
-    """Lines to whose codes another line's text of the same length fits as well as their own.
+    """Lines to whose codes another line's text of the same length fits as well as their own; of
+    those that somebody heard and mended none.
 
     Raises InvalidSetting where many do: then the list of texts is shifted or of something else.
     """
@@ -174,6 +175,8 @@ def other_words(
     maker = SequenceMaker(checkpoint, talker, 0)
     wrong = set()
     for number, text in others.items():
+        if dataset.spoken[number].mended:
+            continue
         line, other = lines[number], Line(text, lines[number].codes)
         costs = [_cost(maker, talker, each, voice, language, checkpoint) for each in (line, other)]
         if costs[0] >= costs[1]:

@@ -77,6 +77,8 @@ def read_recording(path: Path) -> LongRecording:
             least=LEAST_CONTRAST,
         )
     audible = loud[loud > max(SILENT, 0.01 * float(loud.max()))]
+    if not len(audible):  # a click or two is louder
+        raise InvalidAudio("{name} is silent. Check the microphone.", name=name)
     level = float(np.sqrt(np.mean(audible**2)))
     gain = min(LEVEL / level, PEAK / float(np.abs(wave).max()))
     wave *= np.float32(gain)

@@ -203,7 +203,7 @@ class Training:
         encoded = encode(self.folder, model, self.job.lines, self._device, self._digest)
         trusted = {number for number, each in enumerate(encoded.spoken) if each.mended}
         strangers = other_people(encoded) - trusted
-        wrong = other_words(encoded, self._checkpoint, talker, self.job.language) - trusted
+        wrong = other_words(encoded, self._checkpoint, talker, self.job.language)
         dataset = encoded.without(strangers | wrong)
         if len(dataset.spoken) < LEAST_LINES:
             raise InvalidSetting(

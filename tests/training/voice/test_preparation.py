@@ -126,6 +126,8 @@ def test_what_no_voice_can_be_learned_from_is_told(tmp_path: Path) -> None:
     dull += (0.02 * np.sin(2 * np.pi * 3_980 * slow)).astype("f4")  # all that 8,000 Hz carry
     refused(written(tmp_path / "full.wav", dull, "words"), InvalidAudio, "sounds like a telephone")
     refused(written(tmp_path / "mute.wav", silence(5) * 0, "words"), InvalidAudio, "silent")
+    hardly = voiced(5) * np.float32(0.0015 / np.abs(voiced(5)).max())  # louder than silence a peak
+    refused(written(tmp_path / "hardly.wav", hardly, "words"), InvalidAudio, "silent")
     refused(written(tmp_path / "bare.wav", voiced(5)), InvalidText, "What is said in bare.wav")
     long = written(tmp_path / "long.wav", np.tile(voiced(5), 6), "one text")
     refused(long, InvalidText, "too long for one text")

@@ -203,3 +203,19 @@ def test_a_sentence_that_is_said_twice_is_no_fault(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("training.voice.dataset._cost", cost)
     assert other_words(dataset, checkpoint, talker, "english") == set()
     assert compared == [True, False] * len(texts)
+
+
+def test_lines_that_somebody_heard_and_mended_make_no_list_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody could take their words back, and the training would never begin."""
+    checkpoint = LocalCheckpoint(MINI)
+    talker = load_talker(MINI, torch.device("cpu"), torch.float32)
+    texts = ["The tall ship waited.", "Bring me the letter.", "We walked along.", "It is far."]
+    spoken = tuple(
+        Spoken(file=f"{n:04}.wav", text=text, mended=n > 0) for n, text in enumerate(texts)
+    )
+    width = checkpoint.capabilities.width
+    dataset = Dataset(spoken, (np.zeros((8, 16), np.int64),) * 4, np.ones((4, width), np.float32))
+    monkeypatch.setattr("training.voice.dataset._cost", lambda *_: 1.0)
+    assert other_words(dataset, checkpoint, talker, "english") == {0}
