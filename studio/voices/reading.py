@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,6 +66,13 @@ class Reading:
 
     def seconds(self) -> float:
         return sum(float(soundfile.info(path).duration) for path in self.place.glob("read-*.wav"))
+
+    def taken(self, files: Sequence[Path]) -> None:
+        """Delete what a training has taken; what was read meanwhile stays."""
+        for path in files:
+            path.unlink(missing_ok=True)
+        if not self.files():
+            self.clear()
 
     def clear(self) -> None:
         """Delete what was read."""

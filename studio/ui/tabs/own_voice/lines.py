@@ -30,6 +30,10 @@ class LinesForm:
         choices = [(f"{line.source}: {line.text[:SHOWN]}", file) for file, line in lines.items()]
         return gr.update(choices=choices, value=picked if picked in lines else None)
 
+    def opened(self, training: str | None) -> tuple[Update, None, str, str]:
+        """Another training's lines, whose files have the same names: none is heard yet."""
+        return self.listed(training), None, "", ""
+
     def hear(
         self, training: str | None, file: str | None
     ) -> tuple[tuple[int, Pcm] | None, str, str]:
@@ -65,8 +69,8 @@ def build(trainings: VoiceTraining, training: gr.Dropdown, timer: gr.Timer) -> D
         text = gr.Textbox("", label=word("Its words"), max_lines=4)
         take = gr.Button(word("Take it"), size="sm")
     heard, there = [sound, text, why], [training, line]
-    for listing in (training.change, timer.tick):
-        listing(form.listed, there, line, **QUIET)
+    training.change(form.opened, training, [line, *heard], **QUIET)
+    timer.tick(form.listed, there, line, **QUIET)
     line.input(form.hear, there, heard, **QUIET)
     taken: Dependency = take.click(form.mend, [training, line, text], why, **QUIET)
     taken.then(form.listed, there, line, **QUIET)

@@ -72,7 +72,8 @@ class OwnVoiceTab:
         browser, whose readings are learned from too."""
         read, training = Reading(self._trainings.data, owner), ""
         try:
-            files = [*(files or ()), *map(str, read.files())]
+            own = read.files()
+            files = [*(files or ()), *map(str, own)]
             if not files:
                 raise InvalidAudio("Record a voice or drop a file first.")
             names = [Path(file).name for file in files]
@@ -83,7 +84,7 @@ class OwnVoiceTab:
             with TemporaryDirectory() as beside:  # each upload has a folder of its own
                 together = [Path(shutil.copy(file, beside)) for file in files]
                 training = self._trainings.prepare(wish, together, self._studio.transcribe)
-            read.clear()
+            read.taken(own)
             self._trainings.start(training)
         except TimbreError as error:
             return warning(error), self.listed(training) if training else gr.skip()

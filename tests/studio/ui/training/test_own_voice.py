@@ -18,7 +18,7 @@ import soundfile
 from engine import Clone, Message
 from engine.voices.voice_format import VoiceCard, pack
 from studio.ui import i18n
-from studio.ui.tabs.own_voice import recordings
+from studio.ui.tabs.own_voice import lines, recordings
 from studio.ui.tabs.own_voice import tab as own_voice
 from studio.ui.tabs.own_voice.lines import LinesForm
 from studio.ui.tabs.own_voice.reading import ReadingForm
@@ -218,6 +218,33 @@ def test_a_line_that_was_left_out_is_heard_and_taken_with_other_words(
     assert "Choose a line" in form.mend(training, "0008.wav", ENGLISH[8])
 
 
+def test_another_training_is_not_given_the_words_that_were_heard_of_one(trainings) -> None:
+    """Lines of all trainings have the same names."""
+    for training, text in ((ID, "heard"), ("ba9876543210", "of another")):
+        folder = JobFolder(trainings.data / "training" / training)
+        folder.write(Job(name="Ann", model="mini", consent="Ann Lee, mine"))
+        folder.segments.mkdir()
+        written(folder.segments / "0000.wav", voiced(2.0))
+        folder.leave_out([Spoken(file="0000.wav", text=text, doubtful=Message("no words"))])
+
+    async def built() -> tuple[gr.Blocks, gr.Dropdown]:
+        with gr.Blocks() as page:
+            picked = gr.Dropdown([])
+            lines.build(trainings, picked, gr.Timer(active=False))
+        return page, picked
+
+    page, picked = asyncio.run(built())
+    said: list[object] = []
+    for event in page.fns.values():
+        if (picked._id, "change") in event.targets:
+            given = ["ba9876543210" if each is picked else "0000.wav" for each in event.inputs]
+            found = event.fn(*given)
+            said += found if isinstance(found, tuple) else (found,)
+    line, *heard = said
+    assert line["value"] is None
+    assert heard == [None, "", ""]
+
+
 def test_recordings_are_told_one_by_one_before_a_training(tmp_path) -> None:
     good = written(tmp_path / "good.wav", voiced(4.5), "words")
     quiet = written(tmp_path / "quiet.wav", voiced(4.5) / 100, "words")
@@ -344,11 +371,32 @@ def test_sentences_are_read_checked_kept_and_learned(tab, trainings, tmp_path, m
         said, listed = tab.start(None, "Ann", "english", mine, owner=whose)
     assert "Another voice" in said
     assert "Go on begins it" in tab.told(listed["value"])
-    lines = trainings.folder(listed["value"]).read().lines
-    assert sorted(line.text for line in lines) == sorted(ENGLISH[:8])
+    spoken = trainings.folder(listed["value"]).read().lines
+    assert sorted(line.text for line in spoken) == sorted(ENGLISH[:8])
     assert form.told(whose) == ""
     form.take(str(recording), ENGLISH[0], mine, whose)
     assert form.clear(whose) == ""
+
+
+def test_what_is_read_while_a_training_is_prepared_is_kept(
+    tab, trainings, tmp_path, monkeypatch
+) -> None:
+    """Words are recognised for minutes; the reader reads on."""
+    recording = written(tmp_path / "recording.wav", voiced(4.5))
+    own, prepare = Reading(trainings.data, "browser"), trainings.prepare
+
+    def prepared(*given: object) -> str:
+        training: str = prepare(*given)
+        own.take(recording, ENGLISH[8], "Ann Lee, mine")
+        return training
+
+    for text in ENGLISH[:8]:
+        own.take(recording, text, "Ann Lee, mine")
+    monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
+    monkeypatch.setattr(trainings, "prepare", prepared)
+    monkeypatch.setattr(trainings, "start", lambda training: None)
+    tab.start(None, "Ann", "english", "Ann Lee, mine", owner="browser")
+    assert own.texts() == {ENGLISH[8]}
 
 
 def test_the_epoch_that_is_heard_stays_selected_while_others_come(tab, done) -> None:
