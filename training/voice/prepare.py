@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -114,6 +115,7 @@ def mend(folder: JobFolder, file: str, text: str) -> None:
     folder.dataset.unlink(missing_ok=True)  # first: it has the codes of the lines before
     folder.state.unlink(missing_ok=True)
     folder.write(job.model_copy(update={"lines": tuple(lines)}))
+    shutil.rmtree(folder.samples, ignore_errors=True)
     folder.leave_out(each for each in folder.left_out if each.file != file)
     folder.tell(Status())
 

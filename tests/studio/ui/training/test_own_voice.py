@@ -201,6 +201,8 @@ def test_a_line_that_was_left_out_is_heard_and_taken_with_other_words(
     for path in (folder.dataset, folder.state):
         path.write_bytes(b"of before")
     folder.tell(Status(phase="stopped", epochs=8, history=EPOCHS))
+    folder.samples.mkdir()
+    written(folder.samples / "1-0.wav", voiced(2.0))
     assert form.listed(training)["choices"] == [("8.wav: No", "0008.wav")]
     sound, text, why = form.hear(training, "0008.wav")
     assert (sound[0], text) == (24_000, "No")
@@ -214,6 +216,7 @@ def test_a_line_that_was_left_out_is_heard_and_taken_with_other_words(
     assert (line.text, line.doubtful, line.mended) == (ENGLISH[8], "", True)
     assert not folder.dataset.exists()  # it has codes of eight lines
     assert not folder.state.exists()
+    assert tab.sounds(training)["choices"] == []  # they were learned without the line
     assert "Go on begins it" in tab.told(training)
     assert "Choose a line" in form.mend(training, "0008.wav", ENGLISH[8])
 
