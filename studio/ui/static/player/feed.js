@@ -82,7 +82,7 @@ export class Feed {
   goOn() {
     if (!this.path || this.cut) return this.cut;
     this.leaveRaw();
-    [this.cut, this.broken] = [true, true];
+    [this.cut, this.broken, this.rawAllowed] = [true, true, true]; // the cut, not a proxy, ended the raw route
     this.readRest(this.id, this.path);
     return true;
   }
