@@ -138,6 +138,8 @@ def main() -> None:
     parser.add_argument("--wrong", action="store_true", help="print what was heard otherwise")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    if args.what == "article" and args.texts == parser.get_default("texts"):
+        parser.error("article: name the file with --texts")
     read = {"book": lambda _: book(), "written": written, "article": article}
     texts = read[args.what](args.texts)
     texts = [text for text in texts if not args.only or text.kind in args.only.split(",")]
