@@ -17,9 +17,9 @@ from typing import Final
 
 import soundfile
 
-from engine import InvalidAudio, RequestError, write_atomic
+from engine import InvalidAudio, write_atomic
 from studio.voices.voice_training import FOLDER
-from training.voice.prepare import NEED_CONSENT
+from training.voice.prepare import check_consent
 from training.voice.recordings import write_wave
 from training.voice.segments import segments_of
 
@@ -40,8 +40,7 @@ class Reading:
     def take(self, recording: Path, text: str, agreed: str) -> None:
         """Keep a sentence, and whose voice it is. Raises RequestError without consent, InvalidAudio
         or InvalidText for what nothing is learned from."""
-        if len(agreed.split()) < 2:
-            raise RequestError(NEED_CONSENT)
+        check_consent(agreed)
         with TemporaryDirectory() as beside:
             copy = Path(beside) / f"recording{recording.suffix}"
             shutil.copy(recording, copy)

@@ -58,8 +58,7 @@ def make_job(
 
     Raises RequestError, InvalidAudio or InvalidSetting for what no voice can be learned from.
     """
-    if len(wish.consent.split()) < 2:
-        raise RequestError(NEED_CONSENT)
+    check_consent(wish.consent)
     folder, job = JobFolder(path), _job(wish)
     if (path / "job.json").exists():
         raise InvalidSetting("There is a training called {name} already.", name=wish.name)
@@ -92,6 +91,12 @@ def make_job(
     folder.leave_out(lines)
     folder.write(job.model_copy(update={"lines": tuple(lines), "created": created}))
     return folder
+
+
+def check_consent(said: str) -> None:
+    """Whose voice it is, and that it may be learned: a sentence, not a tick."""
+    if len(said.split()) < 2:
+        raise RequestError(NEED_CONSENT)
 
 
 def mendable(folder: JobFolder) -> list[Spoken]:

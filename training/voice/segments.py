@@ -18,6 +18,7 @@ import numpy as np
 from engine.errors import InvalidAudio, InvalidSetting, InvalidText, TimbreError
 from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
+from training.voice.job import NOTHING
 from training.voice.recordings import WINDOW, LongRecording, loudness, read_recording
 
 SHORTEST, LONGEST = 1.0, 14.0  # seconds of a line that is used
@@ -32,7 +33,6 @@ MOST_TEXT = 1 << 20  # bytes of a transcript
 SOUNDS = (".wav", ".flac", ".ogg", ".mp3", ".m4a", ".webm", ".mp4")
 TIMES = (".srt", ".vtt")
 
-FINE = Message("")
 Recognise = Callable[[Waveform], str]
 Tables: TypeAlias = dict[Path, dict[str, str]]  # texts by the name of a recording, by folder
 
@@ -42,7 +42,7 @@ class Segment:
     source: str
     waveform: Waveform
     text: str
-    doubtful: Message = FINE
+    doubtful: Message = NOTHING
 
     @property
     def seconds(self) -> float:
@@ -169,7 +169,7 @@ def judged(segment: Segment) -> Segment:
     pace = letters / max(segment.seconds, 0.1)
     wide = sum(ord(mark) > 0x2E80 for mark in segment.text)  # a syllable each, or more
     slow, fast = (limit / 3 if wide > letters / 2 else limit for limit in PACES)
-    reason = FINE
+    reason = NOTHING
     if not letters:
         reason = Message("no words")
     elif segment.seconds > LONGEST:

@@ -13,7 +13,7 @@ from studio.ui.recordings.checks import LEVELS
 from training.voice.recordings import LongRecording, read_recording
 from training.voice.segments import SOUNDS
 
-QUIET: Final = -40.0  # dB of full scale, of what is audible
+TOO_QUIET: Final = -40.0  # dB of full scale, of what is audible
 NOISY: Final = 26.0  # dB between speech and its pauses
 CLIPPED: Final = 0.001  # share of the samples
 OPEN: Final = 12  # files whose table is shown at once
@@ -62,6 +62,6 @@ def _row(recording: LongRecording) -> str:
 def _advice(recording: LongRecording) -> str:
     if recording.clipped > CLIPPED:
         return LOUD
-    if recording.level < QUIET:
+    if recording.level < TOO_QUIET:
         return LEVELS["quiet"]
     return SOME_NOISE if recording.contrast < NOISY else ""
