@@ -6,8 +6,11 @@ tables (studio/ui/i18n); programs and logs use the text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+_FIELD: Final = re.compile(r"\{([^\W\d]\w*)(?:![rs])?(?::[^{}]{0,8})?\}")  # one of a key's names
 
 
 class Message(str):
@@ -28,12 +31,57 @@ class Message(str):
         values = {f"part{number}": part for number, part in enumerate(parts)}
         return cls(between.join(f"{{{name}}}" for name in values), **values)
 
+    @property
+    def stored(self) -> str | dict[str, Any]:
+        """As JSON: its text alone, or its key and values, messages among them."""
+        return self._parts() if self.values else self.key
+
+    def _parts(self) -> dict[str, Any]:
+        values = {
+            name: value._parts() if isinstance(value, Message) else value
+            for name, value in self.values.items()
+        }
+        return {"key": self.key, "values": values}
+
+    @classmethod
+    def restored(cls, stored: object) -> Message:
+        """The message that was stored, or one as it is. Raises ValueError for anything else, since
+        a stranger may have written it: a key reaches nothing but its plain values."""
+        if isinstance(stored, Message):
+            return stored
+        if isinstance(stored, str):
+            return cls(stored)
+        key, values = _parts_of(stored)
+        if not values:
+            return cls(key)  # whatever it has in braces
+        rest = _FIELD.sub("", key)
+        known = all(match[1] in values for match in _FIELD.finditer(key))
+        if not known or "{" in rest or "}" in rest:
+            raise ValueError("its key and its values do not fit")
+        return cls(
+            key,
+            **{
+                name: cls.restored(value) if isinstance(value, dict) else value
+                for name, value in values.items()
+            },
+        )
+
 
 def misfit(problem: Mapping[str, Any]) -> Message:
     """The message of one of pydantic's validation errors."""
     key = _MISFITS.get(problem["type"])
     words = problem["msg"].removeprefix("Value error, ")  # pydantic's words before a validator's
     return Message(key, **problem.get("ctx", {})) if key else Message(words)
+
+
+def _parts_of(stored: object) -> tuple[str, dict[str, Any]]:
+    parts = stored if isinstance(stored, dict) else {}
+    key, values = parts.get("key"), parts.get("values")
+    if not isinstance(key, str) or not isinstance(values, dict):
+        raise ValueError("no message")
+    if not all(isinstance(value, int | float | str | dict) for value in values.values()):
+        raise ValueError("a value that is neither a number nor a text")
+    return key, values
 
 
 def _plain(value: object) -> object:

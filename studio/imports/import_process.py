@@ -53,7 +53,6 @@ MOST_HEAD = 4_096
 _WORKER = Path(__file__).with_name("worker.py")
 _ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 _FAULT = re.compile(r"\w{1,60} at [\w.<> ]{1,60}:\d{1,6}")  # of a reader, without words
-_NAME = re.compile(r"\{(\w+)(?:![rs])?(?::[^{}]{0,8})?\}")
 
 # How one ends that has used up its CPU time; 0 where the system does not bound that.
 _CPU_TIME: Final = int(getattr(signal, "SIGXCPU", 0))
@@ -269,19 +268,11 @@ def _body_of(head: bytes, body: bytes) -> bytes:
     fault = answer.get("fault")
     if isinstance(fault, str) and _FAULT.fullmatch(fault):
         log.warning("A file could not be read: %s", fault)
-    raise InvalidText(_refusal(answer.get("refused"), answer.get("values")))
-
-
-def _refusal(key: object, values: object) -> Message:
-    """A reader's message; only one that fills names with short plain values is believed."""
-    if not isinstance(key, str) or not isinstance(values, dict):
-        return Message(DAMAGED)
-    plain = all(isinstance(value, int | float | str) for value in values.values())
-    names = {match[1] for match in _NAME.finditer(key)}
-    rest = _NAME.sub("", key)
-    if not plain or not names <= values.keys() or "{" in rest or "}" in rest:
-        return Message(DAMAGED)
-    return Message(key, **values)
+    try:
+        refused = Message.restored(answer.get("refused"))
+    except ValueError:
+        raise InvalidText(DAMAGED) from None
+    raise InvalidText(refused)
 
 
 @contextmanager

@@ -80,7 +80,7 @@ def _refusal(error: Exception) -> dict[str, Any]:
         from engine import RequestError
 
         if isinstance(error, RequestError):
-            return {"refused": error.message.key, "values": dict(error.message.values)}
+            return {"refused": error.message.stored}
     place = traceback.extract_tb(error.__traceback__)[-1]
     kind = type(error).__name__
     return {"failed": "damaged", "fault": f"{kind} at {Path(place.filename).name}:{place.lineno}"}

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, TypeAlias
 
@@ -33,42 +34,16 @@ ENDED: tuple[Phase, ...] = ("stopped", "done", "refused", "failed")
 LARGEST = 8 << 20  # bytes of a card
 
 
-def _message(said: Any) -> Message:
-    """A message as it is stored: its text alone, or its key and values, messages among them."""
-    if isinstance(said, Message):
-        return said
-    if isinstance(said, str):
-        return Message(said)
-    try:
-        values = {
-            name: _message(value) if isinstance(value, dict) else value
-            for name, value in said["values"].items()
-        }
-        return Message(said["key"], **values)
-    except (AttributeError, LookupError, TypeError) as error:
-        raise ValueError("no message") from error
-
-
-def _stored(message: Message) -> Any:
-    return _parts(message) if message.values else message.key
-
-
-def _parts(message: Message) -> dict[str, Any]:
-    values = {
-        name: _parts(value) if isinstance(value, Message) else value
-        for name, value in message.values.items()
-    }
-    return {"key": message.key, "values": values}
-
-
-Said: TypeAlias = Annotated[Message, PlainValidator(_message), PlainSerializer(_stored)]
+Said: TypeAlias = Annotated[
+    Message, PlainValidator(Message.restored), PlainSerializer(attrgetter("stored"))
+]
 NOTHING = Message("")
 
 
 class Spoken(Settings):
     """A segment of the recordings and its words. `doubtful` says why it is left out."""
 
-    file: str = Field(pattern=r"^[0-9]{4}\.wav$")
+    file: str = Field(pattern=r"^([0-9]{4}\.wav)?$")  # none: of a list without files
     source: str = ""
     seconds: float = 0.0
     text: str = Field(max_length=2_000)
@@ -148,7 +123,7 @@ class Status(Settings):
 
     def saying(self, text: str, **changes: object) -> Status:
         """The same with another sentence."""
-        return self.model_copy(update={"text": _message(text), **changes})
+        return self.model_copy(update={"text": Message.restored(text), **changes})
 
 
 @dataclass(frozen=True)
@@ -183,6 +158,9 @@ class JobFolder:
         """The lines that nothing is learned from."""
         with suppress(OSError, ValidationError):
             return _LINES.validate_json(_bytes(self.path / "left-out.json"))
+        with suppress(OSError, ValueError):  # until 2026-11-28 it was a list of reasons
+            told = _bytes(self.path / "left-out.txt").decode().splitlines()
+            return tuple(Spoken(file="", text="", doubtful=Message(each)) for each in told)
         return ()
 
     @property
