@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, ValidationError
 from engine.errors import InvalidSetting
 from engine.messages import Message, misfit
 from engine.thresholds import Thresholds
+from engine.types import EarlyStart
 
 Group = TypeVar("Group", bound=BaseModel)
 
@@ -49,10 +50,12 @@ class EngineSettings(Thresholds):
         ge=64,
         description="Positions of one request: prompt tokens and frames together.",
     )
-    early_start: bool = Field(
-        False,
-        description="Where this machine speaks slower than real time, play each piece as soon as "
-        "it is made, with silence between pieces, which end at pauses. Requests may say so too.",
+    early_start: EarlyStart = Field(
+        "off",
+        description="Where this machine speaks slower than real time: off waits until speech can "
+        "be played without a pause, pauses plays pieces that end at pauses, with silence between "
+        "them, pieces plays each piece as soon as it is made, wherever it ends. Requests may say "
+        "so too.",
     )
     max_waiting: int = Field(
         128,

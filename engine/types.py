@@ -128,6 +128,12 @@ class SamplingParams(Settings):
     predictor_top_p: float | None = Field(None, gt=0, le=1)
 
 
+# What is sent when, where speech is made slower than it plays. off: it is held back until the rest
+# will be in time; pauses: pieces that end at pauses; pieces: each as soon as it is made, the first
+# after one frame.
+EarlyStart: TypeAlias = Literal["off", "pauses", "pieces"]
+
+
 @dataclass(frozen=True)
 class SpeechRequest:
     """A request for speech.
@@ -144,9 +150,7 @@ class SpeechRequest:
     seed: int | None = None  # None: drawn at submission, see SpeechStream.seed
     max_frames: int | None = None  # in all; None: a budget from the length of the text
     live: bool = True  # played while it is generated; False: a file
-    # Where speech is made slower than it plays: True, each piece as soon as it is made, with
-    # silence between pieces; None: as the settings say.
-    early: bool | None = None
+    early_start: EarlyStart | None = None  # None: as the settings say
     open_text: bool = False
     layout: Literal["whole", "streamed"] | None = None
     spell_out: bool = True  # figures and abbreviations as words, for a model that needs it

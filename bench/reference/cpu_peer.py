@@ -12,8 +12,8 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sized
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sized
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,8 @@ TEXT = "The night train was late again, and nobody on the platform knew why."
 RATE = 24_000
 # (seed, frames) -> pieces of sound, each as soon as it is there
 Speak: TypeAlias = Callable[[int, int], Iterable[Sized]]
+# version, how it speaks, and other ways to begin, by name
+Loaded: TypeAlias = tuple[str, Speak, Mapping[str, Speak]]
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,7 @@ class Report:
     factor: float  # seconds of work for a second of sound
     resident: float  # MB at the end
     anonymous: float  # of these, what no file holds
-    early: float | None = (
-        None  # first piece where silence between pieces is allowed, if that differs
-    )
+    early: Mapping[str, float] = field(default_factory=dict)  # first pieces of other ways to begin
 
 
 @dataclass(frozen=True)
@@ -67,27 +67,28 @@ def memory() -> tuple[float, float]:
     return resident, anonymous
 
 
-def timbre(model: str, threads: int, weights: str) -> tuple[str, Speak, Speak | None]:
+def timbre(model: str, threads: int, weights: str) -> Loaded:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as app.py does, before torch is imported
     importlib.import_module("engine.worker.early_imports")  # as in an engine's own process
-    from engine import Preset, SpeechRequest, open_engine
+    from engine import EarlyStart, Preset, SpeechRequest, open_engine
 
     kept = Path(tempfile.gettempdir(), "timbre-peers", "kept")
     engine = open_engine([model], "cpu", weights=weights, cache=kept)
     voice = Preset(next(iter(engine.capabilities().values())).speakers[0])
 
-    def speak(early: bool, seed: int, frames: int) -> Iterable[Sized]:
+    def speak(early_start: EarlyStart, seed: int, frames: int) -> Iterable[Sized]:
         request = SpeechRequest(
             TEXT, voice, language="English", seed=seed, max_frames=frames, ignore_end=True,
-            early=early,
+            early_start=early_start,
         )  # fmt: skip
         for chunk in engine.submit(request):
             yield chunk.pcm
 
-    return "checkout", partial(speak, False), partial(speak, True)
+    early: tuple[EarlyStart, ...] = ("pauses", "pieces")
+    return "checkout", partial(speak, "off"), {each: partial(speak, each) for each in early}
 
 
-def vox(model: str, threads: int, weights: str) -> tuple[str, Speak, Speak | None]:
+def vox(model: str, threads: int, weights: str) -> Loaded:
     """`model` is a file that `python -m vox build` made."""
     engine = importlib.import_module("vox").Engine(model, device="cpu", threads=threads)
     voice = engine.speaker_voice(engine.speakers[0])
@@ -96,10 +97,10 @@ def vox(model: str, threads: int, weights: str) -> tuple[str, Speak, Speak | Non
         pieces: Iterable[Sized] = engine.stream(TEXT, voice, seed=seed, max_frames=frames)
         return pieces
 
-    return version("vox-tts"), speak, None
+    return version("vox-tts"), speak, {}
 
 
-def qwen_native(model: str, threads: int, weights: str) -> tuple[str, Speak, Speak | None]:
+def qwen_native(model: str, threads: int, weights: str) -> Loaded:
     """`model` is a folder with talker.gguf and codec.gguf."""
     folder = Path(model)
     package: Any = importlib.import_module("qwentts_cpp_cpu")
@@ -111,29 +112,31 @@ def qwen_native(model: str, threads: int, weights: str) -> tuple[str, Speak, Spe
         for piece, _ in engine.stream(**request):
             yield piece
 
-    return version("realtimetts-qwen-native-cpu"), speak, None
+    return version("realtimetts-qwen-native-cpu"), speak, {}
 
 
 ENGINES = {"timbre": timbre, "vox": vox, "qwen-native": qwen_native}
 
 
-def measured(
-    load: Callable[[], tuple[str, Speak, Speak | None]], requests: int, frames: int
-) -> Report:
+def measured(load: Callable[[], Loaded], requests: int, frames: int) -> Report:
     """Load, speak once unmeasured, then measure."""
     start = time.perf_counter()
     name, speak, early = load()
     loaded = time.perf_counter() - start
     listen(speak, 0, min(frames, 12))
-    every = [listen(speak, seed, frames) for seed in range(1, requests + 1)]
-    soon = [listen(early, seed, frames) for seed in range(1, requests + 1)] if early else []
+    seeds = range(1, requests + 1)
+    every = [listen(speak, seed, frames) for seed in seeds]
+    soon = {
+        way: median(listen(other, seed, frames).first for seed in seeds)
+        for way, other in early.items()
+    }
     return Report(
         name,
         loaded,
         median(each.first for each in every),
         median(each.whole / each.audio for each in every),
         *memory(),
-        median(each.first for each in soon) if soon else None,
+        soon,
     )
 
 

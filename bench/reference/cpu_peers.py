@@ -99,9 +99,8 @@ def table(found: Mapping[str, Sequence[Report]]) -> list[str]:
     for name, reports in found.items():
         factors = [report.factor for report in reports]
         first = f"{1e3 * median(report.first for report in reports):.0f}"
-        soon = [report.early for report in reports if report.early is not None]
-        if soon:
-            first += f"; early start {1e3 * median(soon):.0f}"
+        for way in reports[0].early:
+            first += f"; {way} {1e3 * median(report.early[way] for report in reports):.0f}"
         rows.append((
             f"{name} ({reports[0].version})",
             f"{median(factors):.2f} ({min(factors):.2f} to {max(factors):.2f})",

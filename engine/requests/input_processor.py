@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Literal
+from typing import Literal, get_args
 
 from engine.config import EngineSettings
 from engine.errors import InvalidSetting, InvalidText
@@ -28,6 +28,7 @@ from engine.types import (
     Capabilities,
     Clone,
     Design,
+    EarlyStart,
     Mooded,
     Preset,
     SamplingParams,
@@ -154,7 +155,7 @@ class InputProcessor:
             letters=count,
             max_positions=checkpoint.max_positions,
             live=request.live,
-            early=self._settings.early_start if request.early is None else request.early,
+            early_start=request.early_start or self._settings.early_start,
             stop_degeneration=self._settings.stop_degeneration and not request.ignore_end,
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
@@ -252,8 +253,8 @@ def check_request(request: SpeechRequest, settings: EngineSettings) -> None:
     _check_number("max_frames", request.max_frames, 1, settings.max_frames)
     if request.ignore_end and request.max_frames is None:
         raise InvalidSetting("ignore_end never ends by itself: set max_frames too.")
-    if request.early not in (None, False, True):
-        raise InvalidSetting("early must be true or false, or left out.")
+    if request.early_start not in (None, *get_args(EarlyStart)):
+        raise InvalidSetting("early_start must be off, pauses or pieces, or left out.")
     if request.layout not in (None, "whole", "streamed"):
         raise InvalidSetting("layout must be 'whole' or 'streamed', or left out.")
     if request.open_text and request.layout == "whole":

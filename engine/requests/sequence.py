@@ -15,7 +15,7 @@ import numpy as np
 from engine.messages import Message
 from engine.plan import Prompt, ResolvedSampling
 from engine.requests.degeneration import DegenerationDetector, ended_too_early, frame_budget
-from engine.types import FRAME_SAMPLES, FRAME_SECONDS, Chunk, Codes, Pcm, Reason
+from engine.types import FRAME_SAMPLES, FRAME_SECONDS, Chunk, Codes, EarlyStart, Pcm, Reason
 
 UNLIMITED = 1 << 30  # positions
 FADE_SAMPLES = 120  # 5 ms, at the start of each further group
@@ -127,7 +127,7 @@ class Sequence:
     letters: int = 0  # of the first group, see `text_groups.letters`
     max_positions: int = UNLIMITED  # of a slot
     live: bool = True
-    early: bool = False  # see SpeechRequest
+    early_start: EarlyStart = "off"
     stop_degeneration: bool = True
     ignore_end: bool = False
     notices: tuple[Message, ...] = ()  # what its listener should know of the text

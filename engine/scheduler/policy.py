@@ -128,14 +128,18 @@ def next_chunk_size(
 
     The first chunk is the smallest whose audio lasts until the second. Later ones, also those of a
     text's next group, grow as long as the buffered audio beyond the reserve covers the time to make
-    them. Files use the largest, which is the cheapest. What is to be heard early on a slow machine
-    comes in small ones, which are cut at pauses (`pauses`).
+    them. Files use the largest, which is the cheapest. On a slow machine, pieces that
+    end at pauses are cut (`pauses`) from small ones, and pieces as they are made grow, whatever the
+    lead.
     """
     sizes = settings.chunk_schedule
     if not attempt.sequence.live:
         return sizes[-1]
-    if pace.slow and attempt.sequence.early:
+    early = attempt.sequence.early_start if pace.slow else "off"
+    if early == "pauses":
         return min(EARLY_FRAMES, sizes[-1])
+    if early == "pieces":
+        return sizes[min(attempt.schedule_index + 1, len(sizes) - 1)]
     if attempt.before_first_chunk and not attempt.planned_codec_frames:
         return _first_chunk_size(pace, settings)
     allowed = sizes[: 1 + attempt.schedule_index + min(MAX_SIZE_STEPS, attempt.schedule_index + 1)]

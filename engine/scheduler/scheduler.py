@@ -25,7 +25,7 @@ from engine.scheduler.step_cost import StepCost
 from engine.scheduler.wait_estimate import WaitEstimate
 from engine.scheduler.waiting_queue import WaitingQueue
 from engine.thresholds import TEXT_PAUSE
-from engine.types import FRAME_SECONDS, Chunk, End, Pcm, Reason
+from engine.types import FRAME_SECONDS, Chunk, EarlyStart, End, Pcm, Reason
 
 _TEXT_TIMEOUT = Message("No more text came for too long. Close the text when it is complete.")
 
@@ -367,9 +367,10 @@ class Scheduler:
         attempt.held_chunks.append(chunk)
         if not attempt.sequence.live:
             return []
-        if self._in_pieces(attempt) and not attempt.flushing:
+        early = self._early_start(attempt)
+        if early == "pauses" and not attempt.flushing:
             return self._deliver_piece(attempt, now)
-        begun = attempt.begun or attempt.flushing
+        begun = early == "pieces" or attempt.begun or attempt.flushing
         if not begun and attempt.held_seconds < self._needed(attempt, now):
             return []
         return self._deliver_held(attempt, now)
@@ -383,9 +384,10 @@ class Scheduler:
         lead = attempt.sequence.playback.lead(now)
         return max(reserve, policy.slow_lead(attempt, frames, now, self.settings) - lead)
 
-    def _in_pieces(self, attempt: Attempt) -> bool:
-        """Whether its listener hears pieces, with silence between them."""
-        return attempt.sequence.early and self.step_cost.decode.expected(1) >= FRAME_SECONDS
+    def _early_start(self, attempt: Attempt) -> EarlyStart:
+        """Whether its listener hears pieces, with silence between them, and which."""
+        slow = self.step_cost.decode.expected(1) >= FRAME_SECONDS
+        return attempt.sequence.early_start if slow else "off"
 
     def _deliver_piece(self, attempt: Attempt, now: float) -> list[Delivery]:
         piece, attempt.held_chunks, attempt.loudest = pauses.split(
@@ -402,7 +404,7 @@ class Scheduler:
         return [self._deliver(attempt, chunk, now, chunk is last) for chunk in held]
 
     def _deliver(self, attempt: Attempt, chunk: Chunk, now: float, last: bool = False) -> Delivery:
-        excused = attempt.text_starved or self._in_pieces(attempt)
+        excused = attempt.text_starved or self._early_start(attempt) != "off"
         delivered = attempt.sequence.deliver(chunk, now, excused, last)
         attempt.text_starved = False
         return attempt.sequence, delivered

@@ -85,7 +85,7 @@ class ApiContext:
             live=live,
             layout=options.layout,
             ignore_end=options.ignore_eos,
-            early=options.early_start,
+            early_start=options.early_start,
             spell_out=options.spell_out,
             model=self.voices.model(options.model),
             moods=await self.voices.moods_in(text),

@@ -200,6 +200,13 @@ def say(
         ),
     ] = None,
     play: Annotated[bool, typer.Option("--play", help="Play while generating.")] = False,
+    early_start: Annotated[
+        Literal["off", "pauses", "pieces"] | None,
+        typer.Option(
+            help="Where speech is made slower than it plays: wait, then play without a pause; or "
+            "play pieces that end at pauses; or each piece as soon as it is made.",
+        ),
+    ] = None,
     model: Models = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -234,6 +241,7 @@ def say(
         max_frames=max_frames,
         out=out,
         play=play,
+        early_start=early_start,
     )
     with nullcontext() if settings.server else process_ahead(settings, program.booted) as booted:
         from studio.cli.say_options import read_options

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engine import Capabilities, Library, describe, kernel_folder
+from engine import Capabilities, EarlyStart, Library, describe, kernel_folder
 from studio.layout import ROOT
 from studio.voices.voice_catalog import Choices
 
@@ -19,14 +19,13 @@ def list_voices(capabilities: Mapping[str, Capabilities], library: Library) -> I
         yield f"{found.path.name}\tdamaged\t{found.reason}"
 
 
-def describe_speed(speed: float | None) -> str:
+def describe_speed(speed: float | None, early_start: EarlyStart) -> str:
     """The speed of a machine slower than real time as text; "" for all others."""
     if speed is None or speed >= 1:
         return ""
-    return (
-        f"This machine makes about {speed:.1f} s of speech a second: live speech starts late, "
-        "so that it plays without a gap."
-    )
+    waits = "starts late, so that it plays without a gap"
+    effect = waits if early_start == "off" else "has gaps"
+    return f"This machine makes about {speed:.1f} s of speech a second: live speech {effect}."
 
 
 def list_abilities(capabilities: Mapping[str, Capabilities]) -> Iterator[str]:

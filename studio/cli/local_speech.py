@@ -92,7 +92,8 @@ class LocalSynthesis:
         self, options: SayOptions, recording: Recording | None = None
     ) -> Iterator[LocalSpeech]:
         """`recording`: the checked reference, if there is one."""
-        if options.live and (slow := describe_speed(self.engine.stats().speed)):
+        early = options.early_start or self.engine.settings.early_start
+        if options.live and (slow := describe_speed(self.engine.stats().speed, early)):
             self.tell.line(slow)
         moods = self._choices().moods.in_text(options.text)
         request = replace(_request(options, self._voice(options, recording)), moods=moods)
@@ -159,5 +160,6 @@ def _request(options: SayOptions, voice: Voice) -> SpeechRequest:
         spell_out=options.spell_out,
         seed=options.seed,
         max_frames=options.max_frames,
+        early_start=options.early_start,
         open_text=options.words is not None,
     )

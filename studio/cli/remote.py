@@ -121,6 +121,7 @@ def _voice_fields(options: SayOptions) -> dict[str, Any]:
         "language": options.language,
         "seed": options.seed,
         "max_new_tokens": options.max_frames,
+        "early_start": options.early_start,
         "do_sample": False if options.greedy else None,
         "spell_out": None if options.spell_out else False,
     }

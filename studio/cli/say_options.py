@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine import InvalidSetting, InvalidText, check_target
+from engine import EarlyStart, InvalidSetting, InvalidText, check_target
 from studio.cli.console import read_words
 from studio.voices.moods import split_mood
 from studio.voices.voice_catalog import NO_INSTRUCTION
@@ -34,6 +34,7 @@ class SayOptions:
     greedy: bool = False
     spell_out: bool = True
     max_frames: int | None = None
+    early_start: EarlyStart | None = None  # None: as the settings say
     out: Path | None = None
     play: bool = False
 

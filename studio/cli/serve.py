@@ -81,7 +81,7 @@ def _serve_here(
         application = build_application(context, engine, studio if settings.page else None)
         Retention(settings, context.library(), studio.takes, studio.scripts).start()
         greet(context)
-        if slow := describe_speed(engine.stats().speed):
+        if slow := describe_speed(engine.stats().speed, engine.settings.early_start):
             context.tell.line(slow)
         try:
             serving.serve(

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from engine import (
     FRAME_SECONDS,
     Blend,
+    EarlyStart,
     InvalidSetting,
     RequestError,
     SamplingParams,
@@ -48,7 +49,7 @@ class SpeechForm:
     longest: float | None = None  # seconds
     speed: float = 1.0
     spellings: str = ""  # a pronunciation list
-    early: bool = False  # on a slow machine: heard in pieces, at once
+    early_start: EarlyStart = "off"
     mood: str = ""  # put on the voice
     strength: float = 1.0  # of the mood
     method: Literal["linear", "spherical"] = "linear"  # of a blend
@@ -67,7 +68,7 @@ class SpeechForm:
             seed=self.seed,
             max_frames=_frames(self.longest),
             live=live,
-            early=self.early,
+            early_start=self.early_start,
             model=self.model or None,
             moods=choices.moods.in_text(self.text),
         )

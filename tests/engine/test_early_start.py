@@ -1,11 +1,11 @@
-"""On a machine slower than real time a listener may hear pieces at once, cut at pauses."""
+"""On a machine slower than real time a listener may hear pieces at once, cut at pauses or not."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from engine import Preset, SpeechRequest
+from engine import EarlyStart, Preset, SpeechRequest
 from engine.engine import Engine
 from engine.testing import Costs, fake_worker
 from engine.testing.fake_worker import TONES
@@ -16,10 +16,10 @@ SLOW, QUICK = 0.16, 0.02  # seconds of a frame
 TEXT = "a" * 120
 
 
-def spoken(row: float, early: bool | None, **settings: bool) -> Listener:
+def spoken(row: float, early: EarlyStart | None, **settings: EarlyStart) -> Listener:
     simulation = Simulation(Costs(row=row), max_num_seqs=2, pipeline_depth=0, **settings)
     simulation.engine.loop.scheduler.step_cost.decode.anchor({1: row, 2: 2 * row})
-    simulation.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early=early))])
+    simulation.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early_start=early))])
     (listener,) = simulation.listeners
     return listener
 
@@ -36,7 +36,7 @@ def paused_speech(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pieces_come_early_and_end_in_silence() -> None:
-    early, steady = spoken(SLOW, True), spoken(SLOW, False)
+    early, steady = spoken(SLOW, "pauses"), spoken(SLOW, "off")
     np.testing.assert_array_equal(joined(early), joined(steady))
     assert early.first is not None
     assert early.first < 20 * SLOW
@@ -48,7 +48,7 @@ def test_pieces_come_early_and_end_in_silence() -> None:
 @pytest.mark.parametrize("row", [0.09, SLOW, 0.8])
 def test_who_waits_hears_no_pause(row: float) -> None:
     """On a machine that takes a little or ten times as long as the speech lasts."""
-    steady = spoken(row, False)
+    steady = spoken(row, "off")
     assert len(steady.chunks) > 1
     assert not steady.gaps
 
@@ -66,24 +66,34 @@ def test_a_setting_says_so_for_requests_that_do_not() -> None:
     sizes = [
         [chunk.frames for chunk in each.chunks]
         for each in (
-            spoken(SLOW, True),
-            spoken(SLOW, None, early_start=True),
+            spoken(SLOW, "pauses"),
+            spoken(SLOW, None, early_start="pauses"),
             spoken(SLOW, None),
-            spoken(SLOW, False, early_start=True),
+            spoken(SLOW, "off", early_start="pauses"),
         )
     ]
     assert sizes[0] == sizes[1]
     assert sizes[2] == sizes[3] != sizes[0]
 
 
-def test_a_quick_machine_does_not_change() -> None:
-    one, two = spoken(QUICK, True), spoken(QUICK, False)
+def test_pieces_as_they_are_made_begin_with_the_first_frame_and_grow() -> None:
+    pieces, steady = spoken(SLOW, "pieces"), spoken(SLOW, "off")
+    np.testing.assert_array_equal(joined(pieces), joined(steady))
+    assert pieces.first is not None
+    assert pieces.first < 2 * SLOW
+    assert [chunk.frames for chunk in pieces.chunks[:6]] == [1, 2, 4, 8, 12, 12]
+
+
+@pytest.mark.parametrize("early", ["pauses", "pieces"])
+def test_a_quick_machine_does_not_change(early: EarlyStart) -> None:
+    one, two = spoken(QUICK, early), spoken(QUICK, "off")
     assert [chunk.frames for chunk in one.chunks] == [chunk.frames for chunk in two.chunks]
 
 
-def test_silence_between_pieces_is_no_fault_of_the_engine() -> None:
+@pytest.mark.parametrize("early", ["pauses", "pieces"])
+def test_silence_between_pieces_is_no_fault_of_the_engine(early: EarlyStart) -> None:
     simulation = Simulation(Costs(row=SLOW), max_num_seqs=2, pipeline_depth=0)
     engine: Engine = simulation.engine
     engine.loop.scheduler.step_cost.decode.anchor({1: SLOW})
-    simulation.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early=True))])
+    simulation.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early_start=early))])
     assert engine.stats().gaps == 0

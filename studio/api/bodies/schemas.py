@@ -20,7 +20,7 @@ from pydantic import (
 )
 from typing_extensions import Self
 
-from engine import MAX_STRENGTH, SamplingParams, format_blend
+from engine import MAX_STRENGTH, EarlyStart, SamplingParams, format_blend
 from studio.api.bodies.format_names import read_format
 from studio.api.bodies.references import with_reference
 from studio.api.bodies.service_names import language_name
@@ -153,7 +153,7 @@ class SpeechOptions(Body):
         None, ge=1, le=2**31, validation_alias=AliasChoices("max_new_tokens", "max_tokens")
     )
     ignore_eos: bool = False
-    early_start: bool | None = None  # where speech is made slower than it plays
+    early_start: EarlyStart | None = None  # where speech is made slower than it plays
     spell_out: bool = True  # figures and abbreviations as words, for a model that needs it
     initial_codec_chunk_frames: int = Field(0, ge=0, le=1024)  # 0: send audio at once
     word_timestamps: bool = False  # the times of words: see docs/api.md

@@ -23,9 +23,7 @@ from studio.ui.tabs.mood_field import MoodField, mood_field
 from studio.ui.tabs.script.options import SPELLINGS
 from studio.ui.tabs.speak_handlers import (
     ADVANCED,
-    EARLY,
     STARTS,
-    STEADY,
     WELCOME,
     SpeakHandlers,
 )
@@ -169,10 +167,9 @@ def _advanced() -> tuple[list[gr.Textbox], gr.Textbox]:
 
 def _start(studio: Studio) -> gr.Radio:
     """For machines slower than real time: whether playback waits or starts with gaps."""
-    early = studio.engine.settings.early_start
     return gr.Radio(
         [(word(label), name) for label, name in STARTS],
-        value=EARLY if early else STEADY,
+        value=studio.engine.settings.early_start,
         label=word("This computer speaks slower than you listen"),
         visible=False,
         elem_id="speak-start",

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import gradio as gr
 
 from engine import (
+    EarlyStart,
     InvalidSetting,
     Message,
     RequestError,
@@ -59,13 +60,11 @@ TOO_MANY = "Use fewer, or the Script tab."
 FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
 EXTRA = 6  # after the Advanced ones: speed, pronunciation, start, mood, its strength, model
 KEPT_OUTPUTS = 7
-STEADY, EARLY = (
-    "steady",
-    "early",
-)  # how playback starts where speech is generated slower than real time
-STARTS = (
-    ("Wait, then without a pause", STEADY),
-    ("Start now, with pauses between sentences", EARLY),
+# How playback starts where speech is generated slower than real time.
+STARTS: tuple[tuple[str, EarlyStart], ...] = (
+    ("Wait, then without a pause", "off"),
+    ("Start now, with pauses between sentences", "pauses"),
+    ("Start at once, with pauses anywhere", "pieces"),
 )
 UNKNOWN = "Tags that name no mood here are left out: {tags}."
 LEFT_OUT = "{cues} is skipped: this voice follows no instructions."
@@ -356,7 +355,7 @@ def read(
     advanced: Sequence[str],
     speed: float | None = None,
     spellings: str = "",
-    start: str = STEADY,
+    start: EarlyStart = "off",
     mood: str | None = "",
     strength: float | None = 1.0,
     model: str | None = "",
@@ -375,7 +374,7 @@ def read(
         longest=longest,
         speed=1.0 if speed is None else float(speed),
         spellings=spellings,
-        early=start == EARLY,
+        early_start=start,
         mood=mood or "",
         strength=1.0 if strength is None else float(strength),
         model=model or "",

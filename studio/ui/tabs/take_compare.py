@@ -128,7 +128,7 @@ async def speak(
         submit,
         keep,
         about(studio, form),
-        form.early,
+        form.early_start != "off",
     ):
         yield payload
 

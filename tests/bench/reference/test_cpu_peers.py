@@ -34,12 +34,12 @@ def test_an_engine_that_says_nothing_has_no_figures() -> None:
         listen(speak, 1, 0)
 
 
-def test_an_early_start_is_measured_where_an_engine_has_one() -> None:
-    plain = measured(lambda: ("1.2", speak, None), requests=2, frames=40)
-    both = measured(lambda: ("1.2", speak, speak), requests=2, frames=40)
+def test_other_ways_to_begin_are_measured_where_an_engine_has_them() -> None:
+    plain = measured(lambda: ("1.2", speak, {}), requests=2, frames=40)
+    both = measured(lambda: ("1.2", speak, {"pieces": speak}), requests=2, frames=40)
     assert plain.version == "1.2"
-    assert plain.early is None
-    assert both.early is not None
+    assert not plain.early
+    assert both.early["pieces"] > 0
     assert 0 < plain.anonymous <= plain.resident
 
 
@@ -59,9 +59,11 @@ def test_a_row_has_medians_and_the_extremes_of_the_factor() -> None:
     starts = [
         replace(REPORT, factor=factor, load=load) for factor, load in ((2, 9), (4, 1), (3, 2))
     ]
-    *_, other, ours = cpu_peers.table({"vox": starts, "timbre": [replace(REPORT, early=0.25)]})
+    *_, other, ours = cpu_peers.table(
+        {"vox": starts, "timbre": [replace(REPORT, early={"pieces": 0.25})]}
+    )
     assert other == "| vox (1.2) | 3.00 (2.00 to 4.00) | 1100 | 2.0 | 1190 (500) |"
-    assert "1100; early start 250" in ours
+    assert "1100; pieces 250" in ours
 
 
 def test_engines_take_turns_with_bits_and_the_other_one_only_with_its_files(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "subtalker_top_p": st.floats(-0.1, 1.1),
     "max_new_tokens": st.integers(0, 40) | st.sampled_from([10**6, 2**40]),
     "ignore_eos": st.booleans(),
-    "early_start": st.booleans(),
+    "early_start": st.sampled_from(["off", "pauses", "pieces", "now"]),
     "spell_out": st.booleans(),
     "initial_codec_chunk_frames": st.integers(-1, 30),
     "non_streaming_mode": st.booleans(),

@@ -302,7 +302,7 @@ def test_text_that_a_model_cannot_read_is_refused_before_it_is_loaded(
 def test_a_slow_machine_is_told_to_who_listens(
     opened: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, live: bool
 ) -> None:
-    monkeypatch.setattr("studio.cli.local_speech.describe_speed", lambda speed: "It is slow.")
+    monkeypatch.setattr("studio.cli.local_speech.describe_speed", lambda *known: "It is slow.")
     result = run("say", TEXT, "--out", "-" if live else tmp_path / "take.wav")
     assert result.exit_code == 0, result.output
     assert ("It is slow." in result.stderr) is live

@@ -259,6 +259,7 @@ def test_the_fields_are_filled_with_what_a_take_was_spoken_with(studio: Studio) 
     number = payloads[-1]["ended"]["take"]
     *fields, lock = speaking.fill(event(do="fill", take=number))
     fields[-1] = fields[-1]["value"]
+    fields[fields.index(gr.skip())] = "pieces"  # how playback starts is no setting of a take
     assert lock
     again = pressed(
         studio, True, **dict(zip(FIELD_NAMES, fields, strict=False)), advanced=fields[5:]
@@ -272,7 +273,7 @@ def test_the_fields_are_filled_with_what_a_take_was_spoken_with(studio: Studio) 
 def test_a_mood_is_put_on_and_kept_with_the_take(studio: Studio) -> None:
     shift = learn_shift([(np.ones(16, np.float32), np.arange(16, dtype=np.float32))])
     studio.library.moods.save("glad", shift, speaker_space(fake_capabilities()))
-    mooded = [*PLAIN, 1.0, "", "steady", "glad", 0.5]
+    mooded = [*PLAIN, 1.0, "", "off", "glad", 0.5]
     number = pressed(studio, advanced=mooded)[-1]["ended"]["take"]
     assert studio.takes.get(number).settings["mood"] == "glad:0.5"
     *_, mood, strength, _, _ = SpeakHandlers(studio).fill(event(do="fill", take=number))
