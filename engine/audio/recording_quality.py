@@ -1,4 +1,4 @@
-"""What is wrong with a reference recording: noise, a room, a second person.
+"""What is wrong with a reference recording: noise, music, a room, a second person.
 
 A voice in context goes on where its recording ends, with all that is in it. So a recording with one
 of these flaws gives its speaker embedding alone. Estimates from the samples; knows no networks.
@@ -18,6 +18,8 @@ from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
 
 NOISY, ROOMY = 18.0, 12.0  # dB: of speech over noise, and by which clean speech falls in `_FALL`
+MUSICAL = 11.8  # dB by which tones stand out in pauses: rooms of people up to 11.6, hiss 9
+HEARD = 45.0  # dB below the speech, under which nobody hears what is in its pauses
 CLIPPED = 0.001  # of the samples, from which it is heard
 APART = 7.0  # semitones between two people's pitches
 STEP = SAMPLE_RATE // 100  # 10 ms
@@ -28,6 +30,12 @@ _LOWEST, _HIGHEST = 65.0, 420.0  # Hz
 _VOICED = 0.72  # of a window's autocorrelation
 _TURN = 1.2  # seconds of speech whose median pitch is one person's
 _LEAST = 20  # voiced windows in it
+_WHOLE = 60.0  # seconds whose pitches are one person's or two people's
+_TONE = 4096  # samples of a pause in which tones are looked for
+_TONES = (250.0, 4_000.0)  # Hz
+_LEAST_PAUSES, _MOST_PAUSES = 12, 400  # such windows
+
+OTHERS = Message("more than one person in it")
 
 Values = NDArray[np.float64]
 
@@ -40,10 +48,15 @@ class Quality:
     fall: float  # dB by which the sound falls at its quickest endings
     apart: float  # semitones between its low and its high stretches
     clipped: float = 0.0  # share of its samples
+    tones: float = 0.0  # dB by which changing tones stand out in its pauses
 
     @property
     def is_noisy(self) -> bool:
         return self.noise < NOISY
+
+    @property
+    def is_musical(self) -> bool:
+        return self.tones > MUSICAL and self.noise < HEARD
 
     @property
     def is_roomy(self) -> bool:
@@ -61,12 +74,19 @@ class Quality:
     @property
     def flaw(self) -> Message | None:
         """Why a recording cannot be continued; None: it can."""
+        if self.sound_flaw:
+            return self.sound_flaw
+        return OTHERS if self.has_others else None
+
+    @property
+    def sound_flaw(self) -> Message | None:
+        """What is heard beside the voice, whosever it is."""
         if self.is_noisy:
             noise = round(self.noise)
             return Message("too noisy ({noise:.0f} dB between speech and noise)", noise=noise)
-        if self.is_roomy:
-            return Message("too much echo in it")
-        return Message("more than one person in it") if self.has_others else None
+        if self.is_musical:
+            return Message("music in it")
+        return Message("too much echo in it") if self.is_roomy else None
 
 
 class Stretch(NamedTuple):
@@ -79,7 +99,8 @@ class Stretch(NamedTuple):
 
 def quality_of(wave: Waveform, clipped: float = 0.0) -> Quality:
     levels, apart = levels_of(wave), pitch_apart(stretches(wave))
-    return Quality(speech_over_noise(levels), steepest_fall(levels), apart, clipped)
+    tones = tones_in_pauses(wave, levels)
+    return Quality(speech_over_noise(levels), steepest_fall(levels), apart, clipped, tones)
 
 
 def speech_over_noise(levels: Values) -> float:
@@ -102,6 +123,34 @@ def steepest_fall(levels: Values) -> float:
     return float(np.quantile(falls, 0.93)) if len(falls) else np.inf
 
 
+def tones_in_pauses(wave: Waveform, levels: Values) -> float:
+    """dB by which the strongest tones stand over their neighbours where nobody speaks; 0 where too
+    little is paused. Measured against the middle of all pauses: a hum is in each, music changes."""
+    count = -(-_TONE // STEP) + 1
+    quiet = np.convolve(levels <= noise_floor(levels) + 10, np.ones(count), "valid") == count
+    begins, last = [], -count
+    for step in np.flatnonzero(quiet):
+        if step - last >= count // 2:
+            begins.append(last := int(step))
+    if len(begins) < _LEAST_PAUSES:
+        return 0.0
+    pauses = np.stack([wave[at * STEP :][:_TONE] for at in begins[:_MOST_PAUSES]])
+    power = np.abs(np.fft.rfft(pauses.astype(np.float64) * np.hanning(_TONE))) ** 2
+    low, high = (round(hertz / SAMPLE_RATE * _TONE) for hertz in _TONES)
+    near = 20  # bins on either side
+    power = power[:, low - near : high + near]
+    power = power / (np.median(power, axis=0) + 1e-13)  # [pauses, bins]
+    around = np.lib.stride_tricks.sliding_window_view(power, 2 * near + 1, axis=1)
+    over = power[:, near:-near] / (np.median(around, axis=2) + 1e-12)
+    strongest = np.sort(over, axis=1)[:, -8:].mean(1)
+    return max(0.0, 10 * float(np.log10(np.median(strongest) + 1e-12)))
+
+
+def has_others(wave: Waveform) -> bool:
+    """Whether more than one person speaks in a few seconds."""
+    return pitch_apart(stretches(wave)) > APART
+
+
 def pitch_apart(spoken: Sequence[Stretch]) -> float:
     """Semitones between the low and the high stretches: one lively person has some of all heights,
     and no two groups far from each other."""
@@ -122,7 +171,10 @@ def by_height(spoken: Sequence[Stretch]) -> tuple[list[Stretch], list[Stretch]]:
 
 
 def stretches(wave: Waveform) -> list[Stretch]:
-    """The stretches of speech, with their median pitches."""
+    """The stretches of speech, with their median pitches; none of a recording of minutes, in which
+    one person is as far apart."""
+    if len(wave) > _WHOLE * SAMPLE_RATE:
+        return []
     pitches, places = _pitches(wave)
     found: list[Stretch] = []
     step = _TURN * SAMPLE_RATE

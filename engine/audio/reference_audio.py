@@ -31,7 +31,8 @@ _WINDOW = SAMPLE_RATE // 100  # 10 ms
 _FLOOR = 1e-3  # -60 dBFS is silence
 _QUIET = 1e-2  # 40 dB below the loudest window is a pause
 _MARGIN = 10  # windows kept before and after the audible part
-_PEAK, _MAX_GAIN = 0.97, 30.0
+PEAK = 0.97
+_MAX_GAIN = 30.0
 _CLIPPED = 0.9999  # of the loudest sample
 _CLIPPED_REFUSED = 0.1  # share of all samples
 _APART = 0.05  # seconds between two places that are clipped
@@ -83,7 +84,7 @@ def load_reference_audio(source: Source) -> Recording:
             Message("{flaw}: only the voice is copied, without its transcript", flaw=quality.flaw)
         )
     seconds = len(wave) / SAMPLE_RATE
-    clipped_at = _spans(places / raw.rate - cut / SAMPLE_RATE, seconds)
+    clipped_at = spans_of(places / raw.rate - cut / SAMPLE_RATE, seconds)
     return Recording(levelled, seconds, quality, tuple(notes), clipped_at)
 
 
@@ -165,12 +166,7 @@ def _as_float(array: NDArray[Any]) -> Waveform:
 
 
 def _check_clipping(wave: Waveform, notes: list[Message]) -> tuple[float, NDArray[np.int64]]:
-    """Clipping shows as runs of samples at the same extreme value; returns their share, and where
-    they are."""
-    size = np.abs(wave)
-    extreme = size >= _CLIPPED * max(float(size.max()), _FLOOR)
-    clipped = extreme[1:] & extreme[:-1]
-    share = float(np.mean(clipped))
+    share, places = clipped_places(wave)
     if share > _CLIPPED_REFUSED:
         raise InvalidAudio(
             "{share:.0%} of the recording is clipped. Record it again with a lower input level.",
@@ -182,10 +178,19 @@ def _check_clipping(wave: Waveform, notes: list[Message]) -> tuple[float, NDArra
                 "{share:.1%} of it is clipped; a quieter recording would sound better", share=share
             )
         )
-    return share, np.flatnonzero(clipped)
+    return share, places
 
 
-def _spans(times: NDArray[np.float64], seconds: float) -> tuple[tuple[float, float], ...]:
+def clipped_places(wave: Waveform) -> tuple[float, NDArray[np.int64]]:
+    """Clipping shows as runs of samples at the same extreme value: their share, and where they
+    are."""
+    size = np.abs(wave)
+    extreme = size >= _CLIPPED * max(float(size.max()), _FLOOR)
+    clipped = extreme[1:] & extreme[:-1]
+    return float(np.mean(clipped)), np.flatnonzero(clipped)
+
+
+def spans_of(times: NDArray[np.float64], seconds: float) -> tuple[tuple[float, float], ...]:
     """Times of a recording that lasts so many seconds, those near each other as one span."""
     times = times[(times >= 0) & (times <= seconds)]
     if not len(times):
@@ -230,7 +235,7 @@ def _trim(wave: Waveform, notes: list[Message]) -> tuple[Waveform, Waveform, int
 def _levelled(wave: Waveform, active: Waveform, notes: list[Message]) -> Waveform:
     """Scale to the common loudness without clipping."""
     loudness = float(np.sqrt(np.mean(np.square(active, dtype=np.float64))))
-    gain = min(LEVEL / loudness, _PEAK / float(np.abs(wave).max()), _MAX_GAIN)
+    gain = min(LEVEL / loudness, PEAK / float(np.abs(wave).max()), _MAX_GAIN)
     decibels = 20 * np.log10(gain)
     if abs(decibels) >= 1:
         notes.append(Message("volume adjusted {decibels:+.0f} dB", decibels=float(decibels)))

@@ -24,6 +24,7 @@ from training.voice.recordings import write_wave
 from training.voice.segments import segments_of
 
 PLACE: Final = "reading"  # no training is called so
+CONSENT: Final = "consent.txt"
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,18 @@ class Reading:
         if line.doubtful:
             raise InvalidAudio("Read it once more: {reason}.", reason=line.doubtful)
         self.place.mkdir(parents=True, exist_ok=True)
-        write_atomic(self.place / "consent.txt", agreed.encode())
+        write_atomic(self.place / CONSENT, agreed.encode())
         path = self.place / f"read-{_digest(line.text)}.wav"
         write_atomic(path.with_suffix(".txt"), line.text.encode())
         write_wave(path, line.waveform)
+
+    @property
+    def agreed(self) -> str:
+        """Whose voice was read last, and that they agree."""
+        try:
+            return (self.place / CONSENT).read_text("utf-8")
+        except OSError:
+            return ""
 
     def files(self) -> list[Path]:
         """All recordings and texts, as a training is made of them."""

@@ -24,12 +24,10 @@ from engine.types import FRAME_SAMPLES, Codes, Vector
 from engine.worker.loading.model_loader import load_encoder, load_speaker
 from training.voice.job import JobFolder, Spoken
 from training.voice.losses import first_loss, forward
+from training.voice.people import are_two, second_person
 from training.voice.sequences import Line, SequenceMaker, batch_of
 
 HELD_OUT = 10  # one line in so many
-TWO_SPEAKERS = 0.15  # share of a second group of vectors that is one
-APART = 2.0  # times the spread within, that two people's vectors lie apart
-ALIKE = 0.93  # cosine of two groups' means from which both are one person in two ways of speaking
 MISMATCHED = 0.25  # share of lines with others' words at which the whole list is wrong
 
 
@@ -115,47 +113,17 @@ def _read(folder: JobFolder, used: tuple[Spoken, ...]) -> Dataset:
 
 def other_people(dataset: Dataset) -> set[int]:
     """Lines of somebody else. Raises InvalidSetting where two people speak about equally often."""
-    vectors, spoken = dataset.vectors, dataset.spoken
-    if len(vectors) < 6:
-        return set()
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    first, second = _two_groups(unit)
-    if len(second) == 0 or not _apart(unit, first, second):
-        return set()
-    if len(second) >= TWO_SPEAKERS * len(unit):
+    second = second_person(dataset.vectors)
+    if second and are_two(len(second), len(dataset.spoken)):
         raise InvalidSetting(
             "Two people speak in these recordings, in {first} and {second} lines. Leave out those "
             "of one, for example “{text}” in {source}.",
-            first=len(first),
+            first=len(dataset.spoken) - len(second),
             second=len(second),
-            text=spoken[second[0]].text[:60],
-            source=spoken[second[0]].source,
+            text=dataset.spoken[second[0]].text[:60],
+            source=dataset.spoken[second[0]].source,
         )
-    return {int(number) for number in second}
-
-
-def _two_groups(unit: Vector) -> tuple[np.ndarray, np.ndarray]:
-    """Two means, from the two lines that lie farthest apart; the larger group first."""
-    one = int((unit @ unit.mean(0)).argmin())
-    two = int((unit @ unit[one]).argmin())
-    middles = unit[[one, two]]
-    for _ in range(20):
-        nearest = (unit @ middles.T).argmax(1)
-        if nearest.min() == nearest.max():
-            return np.arange(len(unit)), np.zeros(0, int)
-        middles = np.stack([unit[nearest == k].mean(0) for k in (0, 1)])
-    groups = [np.flatnonzero(nearest == k) for k in (0, 1)]
-    groups.sort(key=len, reverse=True)
-    return groups[0], groups[1]
-
-
-def _apart(unit: Vector, first: np.ndarray, second: np.ndarray) -> bool:
-    one, two = unit[first].mean(0), unit[second].mean(0)
-    within = np.concatenate(
-        [np.linalg.norm(unit[first] - one, axis=1), np.linalg.norm(unit[second] - two, axis=1)]
-    )
-    alike = one @ two / (np.linalg.norm(one) * np.linalg.norm(two))
-    return bool(alike < ALIKE and np.linalg.norm(one - two) > APART * np.sqrt(np.mean(within**2)))
+    return set(second)
 
 
 @torch.inference_mode()

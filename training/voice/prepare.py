@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,8 +96,12 @@ def make_job(
 
 def check_consent(said: str) -> None:
     """Whose voice it is, and that it may be learned: a sentence, not a tick."""
-    if len(said.split()) < 2:
+    if not has_consent(said):
         raise RequestError(NEED_CONSENT)
+
+
+def has_consent(said: str) -> bool:
+    return len(re.findall(r"\w+", said)) >= 2  # not every language parts words by spaces
 
 
 def mendable(folder: JobFolder) -> list[Spoken]:

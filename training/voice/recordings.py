@@ -1,7 +1,7 @@
 """Reads long recordings, writes their lines, and refuses what no voice can be learned from.
 
-Up to an hour a file. What a listener would hear first is checked first: telephone sound, noise or
-music under the voice, clipping, silence. No torch.
+Up to an hour a file. Noise, music, echo and clipping are judged as in references for clones; beside
+them telephone sound and silence. No torch.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import soxr
 from numpy.typing import NDArray
 
 from engine.atomic import write_atomic
+from engine.audio.recording_quality import Quality, quality_of
+from engine.audio.reference_audio import LEVEL, PEAK, Recording, clipped_places, spans_of
 from engine.audio.sound_reader import MAX_CHANNELS, read_sound
 from engine.errors import InvalidAudio
 from engine.types import SAMPLE_RATE, Waveform
@@ -26,63 +28,86 @@ RATES = (16_000, 192_000)  # below, the sounds that tell people apart are missin
 WINDOW = SAMPLE_RATE // 100  # 10 ms
 TELEPHONE = 4_200.0  # Hz: a recording without anything above was made by one
 LEAST_ABOVE = 1.5e-5  # of the power: people have 4e-5, plain resamplers leave 6e-6 of a telephone
-LEAST_CONTRAST = 18.0  # dB between speech and its pauses
 MOST_CLIPPED = 0.01
 SILENT = 1e-3
-LEVEL = 0.1  # RMS of the audible parts: -20 dBFS, as references are levelled
-PEAK = 0.97
 
 
 @dataclass(frozen=True, eq=False)
 class LongRecording:
     name: str
-    waveform: Waveform  # 24 kHz, levelled
-    contrast: float  # dB
+    recording: Recording  # 24 kHz, levelled
     level: float  # dB of full scale that its audible parts had
-    clipped: float  # share of its samples
+    telephone: bool  # whether nothing high is in it
+
+    @property
+    def waveform(self) -> Waveform:
+        return self.recording.waveform
+
+    @property
+    def quality(self) -> Quality:
+        return self.recording.quality
 
     @property
     def seconds(self) -> float:
-        return len(self.waveform) / SAMPLE_RATE
+        return self.recording.seconds
+
+    @property
+    def fault(self) -> InvalidAudio | None:
+        """Why nothing is learned from it. Whether one person speaks is asked of its lines."""
+        if self.quality.clipped > MOST_CLIPPED:
+            return InvalidAudio(
+                "{share:.0%} of {name} is clipped. Record it again with a lower input level.",
+                share=self.quality.clipped,
+                name=self.name,
+            )
+        if self.telephone:
+            return InvalidAudio(
+                "{name} sounds like a telephone: nothing above {hertz:,.0f} Hz is in it. Use a "
+                "recording of at least 16,000 Hz that was never shortened to one of 8,000.",
+                name=self.name,
+                hertz=TELEPHONE,
+            )
+        if self.quality.sound_flaw:
+            return InvalidAudio(
+                "{name}: {flaw}. Record in a quiet room with soft furniture, without music.",
+                name=self.name,
+                flaw=self.quality.sound_flaw,
+            )
+        return None
 
 
 def read_recording(path: Path) -> LongRecording:
     """Raises InvalidAudio that says what to do."""
+    found = measured_recording(path)
+    if found.fault:
+        raise found.fault
+    return found
+
+
+def measured_recording(path: Path) -> LongRecording:
+    """The same, also of what nothing is learned from. Raises InvalidAudio where all is silent."""
     mono, rate = _decoded(path)
     name = path.name
     if not np.isfinite(mono).all():
         raise InvalidAudio("{name} has samples that are no numbers. Export it again.", name=name)
-    size = np.abs(mono)
-    top = float(size.max(initial=0.0))
-    if top < SILENT:
-        raise InvalidAudio("{name} is silent. Check the microphone.", name=name)
-    clipped = float(np.mean((size[1:] > 0.9999 * top) & (size[:-1] > 0.9999 * top)))
-    if clipped > MOST_CLIPPED:
-        raise InvalidAudio(
-            "{share:.0%} of {name} is clipped. Record it again with a lower input level.",
-            share=clipped,
-            name=name,
-        )
+    silent = InvalidAudio("{name} is silent. Check the microphone.", name=name)
+    if float(np.abs(mono).max(initial=0.0)) < SILENT:
+        raise silent
+    clipped, places = clipped_places(mono)
     wave = np.asarray(soxr.resample(mono - mono.mean(), rate, SAMPLE_RATE, quality="HQ"))
     wave = wave.astype(np.float32)
-    _check_bandwidth(name, wave)
     loud = loudness(wave)
-    contrast = contrast_of(loud)
-    if contrast < LEAST_CONTRAST:
-        raise InvalidAudio(
-            "{name}: noise or music is nearly as loud as speech ({contrast:.0f} dB between them; "
-            "{least:.0f} are needed). Record in a quiet room, without music.",
-            name=name,
-            contrast=contrast,
-            least=LEAST_CONTRAST,
-        )
-    audible = loud[loud > max(SILENT, 0.01 * float(loud.max()))]
+    audible = loud[loud > max(SILENT, 0.01 * float(loud.max(initial=0.0)))]
     if not len(audible):  # a click or two is louder
-        raise InvalidAudio("{name} is silent. Check the microphone.", name=name)
+        raise silent
     level = float(np.sqrt(np.mean(audible**2)))
-    gain = min(LEVEL / level, PEAK / float(np.abs(wave).max()))
-    wave *= np.float32(gain)
-    return LongRecording(name, wave, contrast, float(20 * np.log10(level)), clipped)
+    telephone = _is_telephone(wave)
+    wave *= np.float32(min(LEVEL / level, PEAK / float(np.abs(wave).max())))
+    seconds = len(wave) / SAMPLE_RATE
+    recording = Recording(
+        wave, seconds, quality_of(wave, clipped), (), spans_of(places / rate, seconds)
+    )
+    return LongRecording(name, recording, 20 * float(np.log10(level)), telephone)
 
 
 def write_wave(path: Path, wave: Waveform) -> None:
@@ -100,31 +125,14 @@ def loudness(wave: Waveform) -> NDArray[np.float64]:
     return level
 
 
-def contrast_of(loud: NDArray[np.float64]) -> float:
-    """dB between loud and quiet windows. Speech has pauses, noise and music have none."""
-    if len(loud) < 50:
-        return 0.0
-    quiet, high = np.quantile(loud, (0.05, 0.9))
-    return float(20 * np.log10(high / max(quiet, 1e-5)))
-
-
-def _check_bandwidth(name: str, wave: Waveform) -> None:
+def _is_telephone(wave: Waveform) -> bool:
     size = 4_096
     count = min(len(wave) // size, 400)
-    if count == 0:
-        return
-    starts = np.linspace(0, len(wave) - size, count).astype(int)
     power = np.zeros(size // 2 + 1)
-    for start in starts:
+    for start in np.linspace(0, max(0, len(wave) - size), count).astype(int):
         power += np.abs(np.fft.rfft(wave[start : start + size] * np.hanning(size))) ** 2
     above = power[np.fft.rfftfreq(size, 1 / SAMPLE_RATE) > TELEPHONE].sum()
-    if above < LEAST_ABOVE * power.sum():
-        raise InvalidAudio(
-            "{name} sounds like a telephone: nothing above {hertz:,.0f} Hz is in it. Use a "
-            "recording of at least 16,000 Hz that was never shortened to one of 8,000.",
-            name=name,
-            hertz=TELEPHONE,
-        )
+    return bool(above < LEAST_ABOVE * power.sum())
 
 
 def _decoded(path: Path) -> tuple[Waveform, int]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
+from engine.audio.recording_quality import OTHERS, has_others
 from engine.errors import InvalidAudio, InvalidSetting, InvalidText, TimbreError
 from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
@@ -67,7 +68,8 @@ def segments_of(paths: Sequence[Path], recognise: Recognise | None = None) -> It
     faults: list[TimbreError] = []
     for path in files:
         try:
-            found = list(_told(path, read_recording(path), listed, recognise))
+            lines = _told(path, read_recording(path), listed, recognise)
+            found = [_of_one(judged(each)) for each in lines]
         except (InvalidAudio, InvalidText) as error:
             faults.append(error)
             found = [Segment(path.name, np.zeros(0, np.float32), "", error.message)]
@@ -86,10 +88,10 @@ def _told(
     text = _in_table(path, listed) or _beside(path)
     if text and recording.seconds <= LONGEST + 1:
         wave = trimmed(recording.waveform)
-        yield judged(Segment(recording.name, wave, text))
+        yield Segment(recording.name, wave, text)
     elif recognise is not None:
         for wave in cut(recording.waveform):
-            yield judged(Segment(recording.name, wave, recognise(wave)))
+            yield Segment(recording.name, wave, recognise(wave))
     elif text:
         raise InvalidText(
             "{name} is too long for one text. Add subtitles ({srt}), cut it into sentences, or "
@@ -118,7 +120,7 @@ def _by_times(recording: LongRecording, times: Path) -> Iterator[Segment]:
         start, stop = (round(at * SAMPLE_RATE / 1000) for at in (cue.start, cue.end))
         wave = trimmed(recording.waveform[max(0, start) : max(0, stop)])
         if len(wave) >= SHORTEST * SAMPLE_RATE:
-            yield judged(Segment(recording.name, wave, " ".join(cue.plaintext.split())))
+            yield Segment(recording.name, wave, " ".join(cue.plaintext.split()))
 
 
 def cut(wave: Waveform) -> Iterator[Waveform]:
@@ -183,6 +185,14 @@ def judged(segment: Segment) -> Segment:
             seconds=segment.seconds,
         )
     return Segment(segment.source, segment.waveform, segment.text, reason)
+
+
+def _of_one(segment: Segment) -> Segment:
+    """Set aside where a second person is heard in it. Others are found by the process that trains,
+    which hears all lines."""
+    if segment.doubtful or not has_others(segment.waveform):
+        return segment
+    return replace(segment, doubtful=OTHERS)
 
 
 def check_enough(segments: Sequence[Segment]) -> None:

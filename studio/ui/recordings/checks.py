@@ -53,7 +53,7 @@ def level_meter() -> str:
 
 
 def checks_of(recording: Recording) -> str:
-    """A list of five checks, then what was changed in the recording."""
+    """A list of six checks, then what was changed in the recording."""
     rows = "".join(map(_row, _checks(recording)))
     changed = [each for each in recording.notes if each.key not in CHECKED]
     notes = "".join(f"<li>{escape(tell(each))}</li>" for each in changed)
@@ -79,6 +79,13 @@ def _checks(recording: Recording) -> list[_Check]:
             "Too noisy: only the voice is copied. Record in a quiet room, close to the microphone.",
         ),
         _Check(
+            "Music",
+            tell("music" if quality.is_musical else "none"),
+            not quality.is_musical,
+            pictures.noise(marks, recording, quality.is_musical),
+            "Music: only the voice is copied. Record without it.",
+        ),
+        _Check(
             "Level",
             tell(Message("{share:.1%} clipped", share=quality.clipped)),
             not quality.is_clipped,
@@ -102,6 +109,13 @@ def _checks(recording: Recording) -> list[_Check]:
             [(each.start, each.stop) for each in marks.others],
         ),
     ]
+
+
+def picture_of(recording: Recording) -> str:
+    """The picture of the first check that is not good; its level where all are."""
+    checks = _checks(recording)[1:]
+    first = next((each for each in checks if not each.good), None)
+    return first.picture if first else pictures.level(marks_of(recording), recording, False)
 
 
 def _row(check: _Check) -> str:

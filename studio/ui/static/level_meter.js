@@ -9,15 +9,18 @@ const AGAIN = 250; // ms between two texts
 
 const meters = new Set();
 let native = null; // the browser's getUserMedia
+let pressed = null; // what was clicked last
 
 function tap() {
   const devices = navigator.mediaDevices;
   if (native || !devices?.getUserMedia) return; // a page without HTTPS has no microphone
   native = devices.getUserMedia.bind(devices);
+  document.addEventListener('click', ({ target }) => (pressed = target), true);
   devices.getUserMedia = async (wanted) => {
     const stream = await native(wanted);
     if (stream.getAudioTracks().length) {
-      for (const meter of meters) if (meter.root.parentElement.checkVisibility()) meter.listen(stream);
+      const visible = [...meters].filter(({ root }) => root.parentElement.checkVisibility());
+      for (const meter of beside(pressed, visible)) meter.listen(stream);
     }
     return stream;
   };
@@ -68,6 +71,15 @@ class LevelMeter {
     this.context?.close();
     this.context = null;
   }
+}
+
+// The meters that share the smallest part of the page with what was pressed; all, if nothing was.
+export function beside(element, all) {
+  for (let part = element; part; part = part.parentElement) {
+    const within = all.filter(({ root }) => part.contains(root));
+    if (within.length) return within;
+  }
+  return all;
 }
 
 export const decibels = (samples) => 20 * Math.log10(Math.max(1e-6, samples.reduce((most, each) => Math.max(most, Math.abs(each)), 0)));

@@ -89,6 +89,41 @@ def test_noise_is_no_echo(voices: list[Waveform]) -> None:
     assert not noisy.is_roomy
 
 
+def _music(seconds: float) -> Waveform:
+    """Four chords again and again, each tone with overtones that die away."""
+    chords = ((220, 277, 330), (247, 311, 370), (196, 247, 294), (165, 208, 247))
+    beats = [
+        sum(
+            np.sin(2 * np.pi * hertz * k * time) * np.exp(-3 * time) / k
+            for hertz in chords[beat % 4]
+            for k in range(1, 8)
+        )
+        for beat in range(round(2 * seconds))
+        for time in [np.arange(SAMPLE_RATE // 2) / SAMPLE_RATE]
+    ]
+    return np.concatenate(beats).astype(np.float32)
+
+
+def _over(spoken: Waveform, beside: Waveform, decibels: float) -> Waveform:
+    """Speech with something so many dB below it."""
+    size = np.sqrt(np.square(spoken).mean() / np.square(beside).mean())
+    return (spoken + beside[: len(spoken)] * size * 10 ** (-decibels / 20)).astype(np.float32)
+
+
+def test_music_in_pauses_is_told_from_noise_and_hum(voices: list[Waveform]) -> None:
+    pause = np.zeros(SAMPLE_RATE // 2, np.float32)
+    spoken = np.concatenate([part for voice in voices for part in (voice, pause)])
+    seconds = len(spoken) / SAMPLE_RATE + 1
+    time = np.arange(round(seconds * SAMPLE_RATE)) / SAMPLE_RATE
+    hum = sum(np.sin(2 * np.pi * 100 * k * time) / k for k in range(1, 20)).astype(np.float32)
+    for decibels in (20, 30):
+        assert quality_of(_over(spoken, _music(seconds), decibels)).flaw == "music in it"
+        assert not quality_of(_noisy(spoken, decibels)).is_musical
+        assert not quality_of(_over(spoken, hum, decibels)).is_musical
+    assert quality_of(spoken).flaw is None or quality_of(spoken).has_others  # six people
+    assert quality_of(voices[0]).tones == 0  # no pause
+
+
 def _recording(wave: Waveform) -> Recording:
     return load_reference_audio((np.clip(wave, -1, 1), SAMPLE_RATE))
 

@@ -52,6 +52,7 @@ def test_a_recording_is_shown_as_the_model_hears_it(tab, studio, spoken):
     [
         ({"noise": 9.0}, "Record in a quiet room"),
         ({"fall": 3.0}, "Record among soft furniture"),
+        ({"tones": 13.0, "noise": 30.0}, "Record without it"),
         ({"apart": 11.0}, "Cut out what others say"),
         ({"clipped": 0.02}, "lower the input level"),
     ],
@@ -63,13 +64,14 @@ def test_each_flaw_of_a_recording_says_what_to_do(spoken, flawed, advice):
     shown = checks_of(replace(whole, quality=replace(good, **flawed)))
     assert shown.count('class="bad"') == 1
     assert advice in shown
-    assert shown.count("<svg") == 5  # a picture for each check
+    assert shown.count("<svg") == 6  # a picture for each check
 
 
 @pytest.mark.parametrize(
     ("flawed", "marks"),
     [
         ({"noise": 9.0}, {"pauses": ((0.5, 1.0),)}),
+        ({"tones": 13.0, "noise": 30.0}, {"pauses": ((0.5, 1.0),)}),
         ({"fall": 3.0}, {"tails": ((0.5, 1.0),)}),
         ({"apart": 11.0}, {"others": (Stretch(0.5, 1.0, 220.0),)}),
         ({"clipped": 0.02}, {"clipped": ((0.5, 1.0),)}),

@@ -114,7 +114,7 @@ def refused(path: Path, what: type[TimbreError], says: str, **wish: str) -> None
 
 def test_what_no_voice_can_be_learned_from_is_told(tmp_path: Path) -> None:
     noise = 0.1 * np.random.default_rng(2).standard_normal(10 * RATE).astype(np.float32)
-    refused(written(tmp_path / "noise.wav", noise, "words"), InvalidAudio, "noise or music")
+    refused(written(tmp_path / "noise.wav", noise, "words"), InvalidAudio, "too noisy")
     low = voiced(5, rate=8_000)
     refused(written(tmp_path / "phone.wav", low, "words", 8_000), InvalidAudio, "telephone")
     slow = np.arange(5 * RATE) / RATE

@@ -14,10 +14,12 @@ from studio.ui.i18n import both, warning, word
 from studio.ui.recordings.checks import METER, level_meter
 from studio.ui.tabs.voice_form import QUIET, Update, on_show
 from studio.voices.reading import Reading
+from training.voice.prepare import has_consent
 from training.voice.texts import READ
 
 READ_SO_FAR: Final = "Sentences read: {count}, {minutes:.1f} minutes. Ten minutes are good."
 OWN: Final = "Or type a sentence of your own, and read that."
+FIRST: Final = "To read sentences here, write first whose voice it is."
 
 
 class ReadingForm:
@@ -37,6 +39,15 @@ class ReadingForm:
         except TimbreError as error:
             return None, gr.skip(), escape(warning(error))
         return None, self.next(line, owner), self.told(owner)
+
+    def ready(self, agreed: str) -> tuple[Update, Update, Update]:
+        """The recorder is there once it is said whose voice it is; until then what is missing."""
+        said = has_consent(agreed)
+        return gr.update(visible=said), gr.update(visible=said), gr.update(visible=not said)
+
+    def agreed(self, agreed: str, owner: str) -> str:
+        """What was said before the page was loaded again."""
+        return agreed or self._of(owner).agreed
 
     def next(self, line: str | None, owner: str) -> Update:
         """A sentence that was not read, of the same language."""
@@ -62,18 +73,24 @@ def build(
 ) -> tuple[Callable[[str], str], gr.HTML]:
     """Build the recorder. Returns what tells how much was read, and where it is shown."""
     form = ReadingForm(data)
+    missing = gr.Markdown(word(FIRST))
     line = gr.Dropdown(
         [text for texts in READ.values() for text in texts],
         label=word("To read while you record"),
         info=word(OWN),
         allow_custom_value=True,
+        visible=False,
     )
-    audio = gr.Audio(sources=["microphone"], type="filepath", label=word("Recording"))
+    audio = gr.Audio(
+        sources=["microphone"], type="filepath", label=word("Recording"), visible=False
+    )
     gr.HTML(level_meter(), js_on_load=METER, elem_classes="timbre-plain", padding=False)
     counted = gr.HTML(elem_id="own-voice-read", padding=False)
     clear = gr.Button(word("Delete what was read"), size="sm")
     audio.stop_recording(form.take, [audio, line, agreed, owner], [audio, line, counted], **QUIET)
     clear.click(form.clear, owner, counted, **QUIET)
+    agreed.change(form.ready, agreed, [line, audio, missing], trigger_mode="always_last", **QUIET)
     owner.change(form.told, owner, counted, **QUIET)
+    owner.change(form.agreed, [agreed, owner], agreed, **QUIET)
     on_show(form.told, [counted], [owner])
     return form.told, counted

@@ -28,7 +28,8 @@ from engine import (
 from studio.context import Studio
 from studio.ui.drafts import browser_id
 from studio.ui.i18n import both, tell, warning, word
-from studio.ui.tabs.own_voice import lines, reading, recordings
+from studio.ui.tabs.own_voice import lines, reading
+from studio.ui.tabs.own_voice.recordings import RecordingsTable
 from studio.ui.tabs.voice_form import QUIET, Update, checked_name, on_show
 from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
@@ -305,7 +306,8 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
     begun.then(read, owner, counted, **QUIET)
     mended.then(tab.told, picked, shown, **QUIET)
     looks = {**QUIET, "show_progress": "minimal", "concurrency_limit": 1}
-    files.change(recordings.told, files, heard, trigger_mode="always_last", **looks)
+    table = RecordingsTable(lambda wave: studio.engine.clone(wave).vector)
+    files.change(table.told, files, heard, trigger_mode="always_last", **looks)
     picked.change(tab.look, picked, looked, **QUIET)
     picked.change(tab.sounds, picked, epoch, **QUIET)
     timer.tick(tab.look, picked, looked, **QUIET)

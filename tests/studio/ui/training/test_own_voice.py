@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 import soundfile
 
-from engine import Clone, Message
+from engine import Clone, InvalidVoice, Message, Vector, Waveform
 from engine.voices.voice_format import VoiceCard, pack
 from studio.ui import i18n
 from studio.ui.tabs.own_voice import lines, recordings
 from studio.ui.tabs.own_voice import tab as own_voice
 from studio.ui.tabs.own_voice.lines import LinesForm
 from studio.ui.tabs.own_voice.reading import ReadingForm
+from studio.ui.tabs.own_voice.recordings import RecordingsTable
 from studio.ui.tabs.own_voice.tab import NO_MODEL, OwnVoiceTab, told
 from studio.voices import reading
 from studio.voices.reading import Reading
@@ -31,6 +32,7 @@ from tests.training.voice.test_preparation import voiced, written
 from training.voice.job import Epoch, Job, JobFolder, Spoken, Status, take_lock
 from training.voice.judge import refusal
 from training.voice.prepare import Wish
+from training.voice.recordings import LongRecording, measured_recording
 from training.voice.texts import ENGLISH
 
 ID = "0123456789ab"
@@ -249,16 +251,86 @@ def test_another_training_is_not_given_the_words_that_were_heard_of_one(training
 
 
 def test_recordings_are_told_one_by_one_before_a_training(tmp_path) -> None:
+    table = RecordingsTable(alike)
     good = written(tmp_path / "good.wav", voiced(4.5), "words")
     quiet = written(tmp_path / "quiet.wav", voiced(4.5) / 100, "words")
     noise = np.random.default_rng(0).normal(0, 0.1, 72_000)
     noisy = written(tmp_path / "<noisy>.wav", noise, "words")
-    assert recordings.told(None) == recordings.told([str(tmp_path / "good.txt")]) == ""
-    html = recordings.told([str(path) for path in (good, quiet, noisy, tmp_path / "good.txt")])
-    assert "3 recordings, 0.1 minutes; 1 cannot be used" in html
-    assert html.index("&lt;noisy&gt;.wav: noise or music") < html.index("good.wav")
-    assert "Too quiet" in html.split("quiet.wav")[1]
-    assert "Too quiet" not in html.split("good.wav")[1].split("</tr>")[0]
+    two = written(tmp_path / "two.wav", np.concatenate([voiced(4.5, 100), voiced(4.5, 190)]))
+    assert table.told(None) == table.told([str(tmp_path / "good.txt")]) == ""
+    html = table.told([str(path) for path in (good, quiet, noisy, two, tmp_path / "good.txt")])
+    assert "4 recordings, 0.1 minutes; 2 are kept out" in html
+    rows = {row.split("</td>")[0]: row for row in html.split("<tr><td>")[1:]}
+    assert [*rows] == ["&lt;noisy&gt;.wav", "two.wav", "good.wav", "quiet.wav"]
+    assert "Kept out: &lt;noisy&gt;.wav: too noisy" in rows["&lt;noisy&gt;.wav"]
+    assert "Kept out: more than one person in it" in rows["two.wav"]
+    assert "Too quiet" in rows["quiet.wav"]
+    assert "Too quiet" not in rows["good.wav"]
+    assert all("<svg" in row for row in rows.values())
+    assert 'class="marked"' in rows["two.wav"]
+    assert 'class="marked"' not in rows["good.wav"]
+
+
+def alike(_: Waveform) -> Vector:
+    return np.ones(16, np.float32)
+
+
+def test_a_recording_is_heard_once_until_it_changes(tmp_path, monkeypatch) -> None:
+    heard: list[str] = []
+
+    def measured(path: Path) -> LongRecording:
+        heard.append(path.name)
+        return measured_recording(path)
+
+    monkeypatch.setattr(recordings, "measured_recording", measured)
+    table = RecordingsTable(alike)
+    files = [str(written(tmp_path / f"{name}.wav", voiced(2.0))) for name in "ab"]
+    table.told(files[:1])
+    table.told(files)
+    assert "gone.wav cannot be read" in table.told([*files, str(tmp_path / "gone.wav")])
+    written(tmp_path / "a.wav", voiced(3.0))
+    assert ">3.0</td>" in table.told(files)
+    assert heard == ["a.wav", "b.wav", "gone.wav", "a.wav"]
+
+
+def test_the_recordings_of_somebody_else_are_kept_out(tmp_path) -> None:
+    def embed(wave: Waveform) -> Vector:
+        vector = np.ones(16, np.float32)
+        vector[0 if len(wave) > 4 * 24_000 else 1] += 4  # the other one is short of breath
+        return vector
+
+    lengths = [4.5] * 12 + [2.0]
+    files = [
+        str(written(tmp_path / f"{n}.wav", voiced(seconds))) for n, seconds in enumerate(lengths)
+    ]
+    html = RecordingsTable(embed).told(files)
+    assert "13 recordings, 0.9 minutes; 1 are kept out" in html
+    assert html.index("12.wav</td>") < html.index("Kept out: sounds like somebody else")
+    assert html.index("Kept out") < html.index("0.wav</td>", html.index("Kept out"))
+    assert "Two people" not in html
+    for number in range(5):
+        files.append(str(written(tmp_path / f"short{number}.wav", voiced(2.0))))
+    assert "Two people speak in these" in RecordingsTable(embed).told(files)
+
+    def unable(_: Waveform) -> Vector:
+        raise InvalidVoice("No model clones.")
+
+    assert "0 are kept out" in RecordingsTable(unable).told(files)
+
+
+def test_a_sentence_is_read_once_it_is_said_whose_voice_it_is(trainings, tmp_path) -> None:
+    form, recording = ReadingForm(trainings.data), tmp_path / "recording.wav"
+    for said in ("", "Ann", " , "):
+        line, recorder, missing = (each["visible"] for each in form.ready(said))
+        assert (line, recorder, missing) == (False, False, True)
+    for said in ("Ann Lee", "李安，这是我自己的声音。"):
+        line, recorder, missing = (each["visible"] for each in form.ready(said))
+        assert (line, recorder, missing) == (True, True, False)
+    written(recording, voiced(4.5))
+    form.take(str(recording), ENGLISH[0], "李安，这是我自己的声音。", "the browser")
+    assert form.agreed("", "the browser") == "李安，这是我自己的声音。"  # after a reload
+    assert form.agreed("Ben Lee, mine", "the browser") == "Ben Lee, mine"
+    assert form.agreed("", "another") == ""
 
 
 def test_reasons_with_numbers_are_told_in_chinese_too() -> None:
