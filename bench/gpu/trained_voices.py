@@ -2,20 +2,27 @@
 `… judge OUT`.
 
 Trains rows and adapters on recordings with words beside them (docs/own-voice.md) by the recipe of
-`training.voice`, with more or less of the data and with or without the hold, and speaks the bench's
-held-out sentences with each last epoch and with the zero-shot clones: by the mean vector of all
-recordings, and in the context of one. The judges are none that it was trained by
-(requirements-judges.txt): who it sounds like, to whom it is nearest (`--among FOLDER`, a voice's
-recordings each), words, naturalness, pitch, and whether it ends. Both go on where they stopped, and
-may run on two machines.
+`training.voice`, and speaks the bench's held-out sentences with what was learned and with the
+zero-shot clones: by the mean vector of all recordings, and in the context of one. `rows` and
+`adapter` are whole trainings whose best epoch was chosen, as users have them (with `--recogniser`,
+by its words too); the other variants are last epochs, with more or less of the data and with or
+without the hold. The judges are none that it was trained by (requirements-judges.txt): who it
+sounds like, to whom it is nearest (`--among FOLDER`, a voice's recordings each), words,
+naturalness, pitch, and whether it ends. Both go on where they stopped, several variants may be made
+at once after `--only clones`, and both may run on two machines.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, partial
+from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -41,6 +48,7 @@ from engine import (
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.model.talker import Talker
 from engine.types import FRAME_SAMPLES
+from engine.voices.voice_format import unpack
 from engine.worker.device import pick_device, pick_dtype
 from engine.worker.loading.model_loader import load_codec, load_encoder, load_talker
 from training.voice import judge as judges
@@ -48,9 +56,11 @@ from training.voice.adapter import Adapter
 from training.voice.dataset import Dataset, encode, read_segment
 from training.voice.export import export_merged
 from training.voice.job import JobFolder
-from training.voice.prepare import Wish, make_job
+from training.voice.judge import Recognise
+from training.voice.prepare import Way, Wish, make_job
+from training.voice.recogniser import open_recogniser
 from training.voice.rows import LearnedRows, padding_of
-from training.voice.run import GENERAL
+from training.voice.run import GENERAL, VOICE, run
 from training.voice.segments import find_recordings
 from training.voice.sequences import Line
 from training.voice.texts import general_texts
@@ -58,7 +68,7 @@ from training.voice.trainer import FIRST, HOLD, Learner, VoiceTrainer
 from training.voice.words import word_errors
 
 MINI = Path("presets/mini")
-OWN = "own"
+CLONES = "clones"
 CONTEXT = 8.0  # seconds of the recording that a clone in context hears
 REFERENCES = 4  # recordings of each of the others
 
@@ -74,26 +84,41 @@ class Person:
 
 
 @dataclass(frozen=True)
+class Heard:
+    """A take, as the judges hear it; `natural` is 0 where there is no sound."""
+
+    words: int
+    wrong: int
+    likeness: float = 0.0
+    nearest: bool = False
+    natural: float = 0.0
+    pitch: float = 0.0  # Hz; 0: nothing voiced
+
+
+@dataclass(frozen=True)
 class Variant:
     name: str
-    way: str = "rows"
+    way: Way = "rows"
     rows: int = 8
     minutes: float = 10
     hold: float = HOLD
     first: float = FIRST
+    chosen: bool = False  # a whole training, its best epoch
 
 
 VARIANTS = (
+    Variant("rows", chosen=True),
+    Variant("rows-1min", minutes=1, chosen=True),
+    Variant("rows-3min", minutes=3, chosen=True),
+    Variant("adapter", way="adapter", chosen=True),
+    Variant("adapter-1min", way="adapter", minutes=1, chosen=True),
+    Variant("adapter-3min", way="adapter", minutes=3, chosen=True),
     Variant("rows8"),
-    Variant("rows8-1min", minutes=1),
-    Variant("rows8-3min", minutes=3),
     Variant("rows8-free", hold=0.0, first=1.0),  # as the published recipes: no hold
     Variant("rows8-held-only", first=0.0),
     Variant("rows8-hold10", hold=10.0),
     Variant("rows32", rows=32),
-    Variant("adapter", way="adapter"),
-    Variant("adapter-1min", way="adapter", minutes=1),
-    Variant("adapter-3min", way="adapter", minutes=3),
+    Variant("adapter-last", way="adapter"),
     Variant("adapter-free", way="adapter", hold=0.0, first=1.0),
 )
 
@@ -114,12 +139,15 @@ def is_there(place: Path) -> bool:
     return (place / "takes.json").exists()
 
 
-def speak_all(engine: Engine, voice: Clone | Preset, texts: Sequence[str], place: Path) -> None:
+def speak_all(
+    engine: Engine, voice: Clone | Preset, texts: Sequence[str], place: Path, times: int
+) -> None:
+    """Say each text so many times; the first sound of each is kept, of all whether they ended."""
     if is_there(place):
         return
     place.mkdir(parents=True, exist_ok=True)
-    takes = judges.speak(engine, voice, texts, "english")
-    for number, take in enumerate(takes):
+    takes = judges.speak(engine, voice, list(texts) * times, "english")
+    for number, take in enumerate(takes[: len(texts)]):
         soundfile.write(place / f"{number:03d}.flac", take.wave, SAMPLE_RATE)
     card = [{"text": take.text, "finished": take.finished} for take in takes]
     (place / "takes.json").write_text(json.dumps(card))
@@ -132,11 +160,14 @@ def speak(
     model: Path = MINI,
     epochs: int = 8,
     sentences: int = 100,
-    only: Annotated[str, typer.Option(help="Variants, with commas, in their order.")] = "",
+    only: Annotated[str, typer.Option(help="Variants, with commas; or clones: none.")] = "",
+    times: Annotated[int, typer.Option(help="Each sentence so often, to count ends.")] = 1,
+    recogniser: Annotated[str, typer.Option(help="faster-whisper's model, to choose by.")] = "",
 ) -> None:
     """Train and speak."""
     named = {each.name: each for each in VARIANTS}
-    wanted = [named[name] for name in only.split(",")] if only else VARIANTS
+    wanted = [named[name] for name in only.split(",") if name != CLONES] if only else VARIANTS
+    recognise = open_recogniser(recogniser) if recogniser else None
     device = pick_device(None)
     checkpoint = LocalCheckpoint(model)
     texts = [text for _, text in plan.sentences()][:sentences]
@@ -147,8 +178,8 @@ def speak(
     talker = load_talker(model, device, pick_dtype(device))
     with open_engine([model], device=str(device)) as engine:
         clone = Clone(dataset.vector)
-        speak_all(engine, clone, texts, out / "clone")
-        speak_all(engine, in_context(engine, job, dataset), texts, out / "clone-context")
+        speak_all(engine, clone, texts, out / "clone", times)
+        speak_all(engine, in_context(engine, job, dataset), texts, out / "clone-context", times)
         general = [
             Line(checkpoint.text_ids(take.text), take.codes)
             for take in judges.speak(
@@ -160,11 +191,15 @@ def speak(
             if is_there(out / variant.name):
                 continue
             began = time.monotonic()
-            part = some(dataset, variant.minutes)
-            learner = learned(variant, part, checkpoint, talker, general, epochs)
-            summary = f"{variant.name}: {time.monotonic() - began:.0f} s of training"
-            say(engine, learner, checkpoint, model, texts, out / variant.name)
-            print(summary, flush=True)
+            if variant.chosen:
+                training = whole_training(job, variant, out / variant.name, epochs, recognise)
+                say = partial(say_chosen, engine, training)
+            else:
+                part = some(dataset, variant.minutes)
+                learner = learned(variant, part, checkpoint, talker, general, epochs)
+                say = partial(say_learned, engine, learner, checkpoint, model)
+            print(f"{variant.name}: {time.monotonic() - began:.0f} s of training", flush=True)
+            say(texts, out / variant.name, times)
 
 
 def learned(
@@ -195,23 +230,54 @@ def learned(
     return learner
 
 
-def say(
+def whole_training(
+    job: JobFolder, variant: Variant, place: Path, epochs: int, recognise: Recognise | None
+) -> JobFolder:
+    """A training as users have it, of the same recordings, in a folder of its own."""
+    training, asked = JobFolder(place / "job"), job.read()
+    lines = [each for each in asked.lines if not each.doubtful]
+    ends = np.cumsum([each.seconds for each in lines])
+    some = {"lines": tuple(np.array(lines, object)[ends <= 60 * variant.minutes])}
+    wish = {"way": variant.way, "rows": variant.rows, "epochs": epochs}
+    training.write(asked.model_copy(update=some | wish))
+    with suppress(FileExistsError):
+        training.segments.symlink_to(job.segments.resolve())
+    print(f"{variant.name}: {run(training.path, recognise).text}", flush=True)
+    return training
+
+
+def say_chosen(
+    engine: Engine, training: JobFolder, texts: Sequence[str], place: Path, times: int
+) -> None:
+    """What no epoch of could be kept says nothing."""
+    if training.voice.exists():
+        _, voice = unpack(training.voice.read_bytes())
+        assert isinstance(voice, Clone)
+        speak_all(engine, voice, texts, place, times)
+    if training.merged.exists():
+        with open_engine([training.merged], device=str(pick_device(None))) as other:
+            speak_all(other, Preset(VOICE), texts, place, times)
+
+
+def say_learned(
     engine: Engine,
     learner: Learner,
     checkpoint: LocalCheckpoint,
     model: Path,
     texts: Sequence[str],
     place: Path,
+    times: int,
 ) -> None:
     capabilities = checkpoint.capabilities
     if isinstance(learner, LearnedRows):
-        speak_all(engine, learner.voice(capabilities.name, capabilities.digest), texts, place)
+        voice = learner.voice(capabilities.name, capabilities.digest)
+        speak_all(engine, voice, texts, place, times)
         return
     with TemporaryDirectory() as folder:
         merged = Path(folder) / "merged"
-        export_merged(model, learner, OWN, merged)
+        export_merged(model, learner, VOICE, merged)
         with open_engine([merged], device=str(pick_device(None))) as other:
-            speak_all(other, Preset(OWN), texts, place)
+            speak_all(other, Preset(VOICE), texts, place, times)
 
 
 @app.command()
@@ -220,30 +286,44 @@ def judge(
     model: Path = MINI,
     most: int = 100,
     among: Annotated[list[Path] | None, typer.Option(help="A folder of another voice.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes that judge.")] = 1,
 ) -> None:
     """Print a line for the recordings, for these through the codec, and for each variant."""
-    panel, job = Judges(), JobFolder(out / "job")
+    job, panel = JobFolder(out / "job"), this_panel()
     lines = [each for each in job.read().lines if not each.doubtful][:most]
-    waves = [soundfile.read(job.segments / each.file, dtype="float32")[0] for each in lines]
+    waves = [read_segment(job.segments / each.file) for each in lines]
     who = np.mean([panel.embedding(panel.prepared(wave)) for wave in waves], 0)
     people = np.stack([who, *(voice_of(panel, folder) for folder in among or ())])
     people /= np.linalg.norm(people, axis=1, keepdims=True)
-    hertz = float(np.median([acoustic_features.pitch(wave) for wave in waves]))
-    person = Person(people, hertz)
+    person = Person(people, median_pitch([acoustic_features.pitch(wave) for wave in waves]))
     spoken = [each.text for each in lines]
-    print_judged(panel, out / "recordings", person, zip(spoken, waves, strict=True))
-    coded = zip(spoken, through_codec(model, waves), strict=True)
-    print_judged(panel, out / "codec", person, coded)
-    for place in sorted(path.parent for path in out.glob("*/takes.json")):
-        takes = json.loads((place / "takes.json").read_text())
-        sounds = [
-            soundfile.read(place / f"{number:03d}.flac", dtype="float32")[0]
-            for number in range(len(takes))
-        ]
-        ended = np.mean([take["finished"] for take in takes])
-        texts = [take["text"] for take in takes]
-        spoken_here = zip(texts, sounds, strict=True)
-        print_judged(panel, place, person, spoken_here, f", {ended:.1%} end")
+    context = multiprocessing.get_context("spawn")  # judges and their threads survive no fork
+    with ProcessPoolExecutor(workers, context) as pool:
+
+        def print_judged(
+            place: Path, takes: Callable[[], Iterable[tuple[str, Waveform]]], more: str = ""
+        ) -> None:
+            kept = place.with_name(place.name + ".judged")
+            if not kept.exists():
+                found = list(pool.map(heard, takes(), repeat(person)))
+                kept.write_text(summary(place.name, found, person) + more)
+            print(kept.read_text(), flush=True)
+
+        print_judged(out / "recordings", lambda: zip(spoken, waves, strict=True))
+        print_judged(out / "codec", lambda: zip(spoken, through_codec(model, waves), strict=True))
+        for place in sorted(path.parent for path in out.glob("*/takes.json")):
+            takes = json.loads((place / "takes.json").read_text())
+            ended = sum(take["finished"] for take in takes)
+            kept = partial(kept_takes, place, [take["text"] for take in takes])
+            print_judged(place, kept, f", {ended} of {len(takes)} end")
+
+
+def kept_takes(place: Path, texts: Sequence[str]) -> Iterator[tuple[str, Waveform]]:
+    """What was said, where its sound is kept."""
+    for number, text in enumerate(texts):
+        path = place / f"{number:03d}.flac"
+        if path.exists():
+            yield text, read_segment(path)
 
 
 def voice_of(panel: Judges, folder: Path) -> Embedding:
@@ -265,39 +345,46 @@ def through_codec(model: Path, waves: Sequence[Waveform]) -> Iterator[Waveform]:
         yield sound.flatten().numpy()[: len(wave)]
 
 
-def print_judged(
-    panel: Judges,
-    place: Path,
-    person: Person,
-    spoken: Iterable[tuple[str, Waveform]],
-    more: str = "",
-) -> None:
-    kept = place.with_suffix(".judged")
-    if kept.exists():
-        print(kept.read_text(), flush=True)
-        return
-    likeness, nearest, natural, pitches, wrong, count = [], [], [], [], 0, 0
-    for text, wave in spoken:
-        spoken_words = words.spoken_words(text)
-        count += len(spoken_words)
-        if len(wave) < SAMPLE_RATE // 4:
-            wrong += len(spoken_words)
-            continue
-        sound = panel.prepared(wave)
-        found = person.people @ panel.embedding(sound)
-        likeness.append(float(found[0]))
-        nearest.append(bool(found.argmax() == 0))
-        natural.append(panel.naturalness(sound))
-        pitches.append(acoustic_features.pitch(wave))
-        wrong += word_errors(spoken_words, words.heard_words(spoken_words, panel.transcript(sound)))
-    apart = semitones(person.hertz, float(np.median(pitches)))
-    said = (
-        f"{place.name}: likeness {np.mean(likeness):.3f}, nearest to its own "
-        f"{np.mean(nearest):.0%} of {len(person.people)}, {apart:+.1f} semitones, "
-        f"words {wrong / max(1, count):.1%} of {count}, DistillMOS {np.mean(natural):.2f}{more}"
+@cache
+def this_panel() -> Judges:
+    """The judges of this process."""
+    return Judges()
+
+
+def heard(take: tuple[str, Waveform], person: Person) -> Heard:
+    """What the judges hear in one take."""
+    text, wave = take
+    wanted = words.spoken_words(text)
+    if len(wave) < SAMPLE_RATE // 4:
+        return Heard(len(wanted), len(wanted))
+    panel = this_panel()
+    sound = panel.prepared(wave)
+    found = person.people @ panel.embedding(sound)
+    return Heard(
+        len(wanted),
+        word_errors(wanted, words.heard_words(wanted, panel.transcript(sound))),
+        float(found[0]),
+        bool(found.argmax() == 0),
+        panel.naturalness(sound),
+        acoustic_features.pitch(wave),
     )
-    kept.write_text(said)
-    print(said, flush=True)
+
+
+def median_pitch(pitches: Sequence[float]) -> float:
+    return float(np.median([each for each in pitches if each > 0] or [0.0]))
+
+
+def summary(name: str, found: Sequence[Heard], person: Person) -> str:
+    sounds = [each for each in found if each.natural]
+    hertz = median_pitch([each.pitch for each in sounds])
+    apart = semitones(person.hertz, hertz) if hertz and person.hertz else float("nan")
+    count = sum(each.words for each in found)
+    return (
+        f"{name}: likeness {np.mean([each.likeness for each in sounds]):.3f}, nearest to its own "
+        f"{np.mean([each.nearest for each in sounds]):.0%} of {len(person.people)}, "
+        f"{apart:+.1f} semitones, words {sum(each.wrong for each in found) / max(1, count):.1%} "
+        f"of {count}, DistillMOS {np.mean([each.natural for each in sounds]):.2f}"
+    )
 
 
 if __name__ == "__main__":

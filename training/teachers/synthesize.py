@@ -34,7 +34,7 @@ SHORTEST = 0.3  # seconds
 NAMED_SHARE = 0.45  # of the utterances
 # Of the utterances of named voices, and of others: only presets take instructions.
 STYLED_OF_NAMED, STYLED = 0.25, 0.05
-RISING = 6  # times as often as other texts: few questions rise, and a talker hardly learns that
+RISING = 2  # times as often as other texts, of which few rise
 
 
 def with_more_questions(texts: Sequence[PhonemizedText]) -> list[PhonemizedText]:
