@@ -106,6 +106,10 @@ class AuthGate:
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._limit:
             raise ApiError(413, self._too_large, "too_large")
+        coding = headers.get("content-encoding", "").strip().lower()
+        if coding not in ("", "identity"):  # a small body may become any size
+            problem = f"Send the body as it is: Content-Encoding '{coding[:40]}' is not decoded."
+            raise ApiError(415, problem, "encoding", headers={"accept-encoding": "identity"})
 
     def _identity(self, sent: str, address: str) -> dict[str, str]:
         """Names of the sender. An address with too many wrong keys is refused, right or wrong, but

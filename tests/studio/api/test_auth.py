@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hmac
 import json
 import time
@@ -44,6 +45,21 @@ def test_only_a_valid_key_gets_in(engine: Engine, library: Library) -> None:
     assert client.get("/metrics").status_code == 401
     assert client.get("/health").status_code == 200
     assert client.get("/ready").status_code == 200
+
+
+def test_a_packed_body_is_refused_as_it_is(engine: Engine, library: Library) -> None:
+    """Nothing unpacks it, so it cannot grow; whoever sent it learns why."""
+    client = client_with(engine, library)
+    kind, speech = {"content-type": "application/json"}, json.dumps(BODY).encode()
+    for coding, body in (("gzip", gzip.compress(speech)), ("br", speech), ("gzip, br", speech)):
+        packed = {**kind, "content-encoding": coding}
+        for path in ("/v1/audio/speech", "/v1/audio/voices"):
+            answer = client.post(path, content=body, headers=packed)
+            assert answer.status_code == 415, answer.text
+            assert f"'{coding}' is not decoded" in answer.json()["error"]["message"]
+            assert answer.headers["accept-encoding"] == "identity"
+    plain = {**kind, "content-encoding": "identity"}
+    assert client.post("/v1/audio/speech", content=speech, headers=plain).status_code == 200
 
 
 def test_a_key_of_any_letters_gets_in(engine: Engine, library: Library) -> None:
