@@ -30,6 +30,7 @@ NAMES = {  # of changes of a line, as Undo names them
     "edit": "the text of line {place}",
     "join": "the join of line {place}",
 }
+SPLIT = "the split of line {place}"  # what an edit is that makes more lines of one
 
 
 class ScriptActions:
@@ -98,12 +99,15 @@ class ScriptActions:
             ),
             "join": lambda script: edits.join(script, line),
         }
-        if action == "edit":
-            _check_same(opened.script.line(line), press.get("was"))
         if action not in works:
             raise InvalidText("The page is older than the studio. Reload it.")
-        name = Message(NAMES[action], place=opened.script.place(line) + 1)
-        return self._store.edit(opened.number, works[action], name)
+        name = NAMES[action]
+        if action == "edit":
+            _check_same(opened.script.line(line), press.get("was"))
+            if len(works[action](opened.script).lines) > len(opened.script.lines):
+                name = SPLIT
+        place = opened.script.place(line) + 1
+        return self._store.edit(opened.number, works[action], Message(name, place=place))
 
 
 def _said_by(script: Script, line: int, who: str, direction: object) -> Script:

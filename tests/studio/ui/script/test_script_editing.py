@@ -33,7 +33,8 @@ def test_undo_names_what_it_takes_back(tab, number, press, named):
 
 def test_a_form_changes_speaker_direction_and_text_and_a_pause_splits_a_line(tab, number):
     form = {"text": "Where [pause 0.3s] have you been?", "who": "Ben", "direction": "softly"}
-    act(tab, number, do="edit", line=1, **form)
+    split = act(tab, number, do="edit", line=1, **form)
+    assert "Undo: the split of line 2" in html(split.lines)
     found = [each for each in lines(tab, number) if each.direction == "softly"]
     assert [(each.text, each.speaker, each.pause) for each in found] == [
         ("Where", "Ben", 0.3),
