@@ -9,7 +9,7 @@ import errno
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from engine.errors import NotSaved
 from engine.messages import Message
 
 PARTIAL_SUFFIX = ".part"  # the ending of a file that is being written
-LOCK = ".lock"
+LOCK, LOOK = ".lock", 0.01  # seconds between two looks at a lock that another process has
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -49,23 +49,37 @@ def write_atomic(target: Path, data: bytes, mode: int = 0o666) -> None:
 
 
 @contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
+def exclusive(folder: Path, looks: int | None = None) -> Iterator[None]:
     """Hold a folder against other processes; not reentrant.
 
     Where that cannot be (no such folder, a file system without locks, Windows) there is no lock. A
-    lock ends with its process, however that ends.
+    lock ends with its process, however that ends. `looks`: how often it is asked for, each LOOK
+    seconds, before it is given up with NotSaved: its holder may have been stopped. None: for ever.
     """
     file = None
     with suppress(ImportError, OSError):
         import fcntl
 
         file = (folder / LOCK).open("ab")
-        fcntl.flock(file, fcntl.LOCK_EX)
+        if looks is None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        elif not _locked_within(looks, lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)):
+            file.close()
+            raise NotSaved("Another program holds {path}. End it, then try again.", path=folder)
     try:
         yield
     finally:
         if file:
             file.close()
+
+
+def _locked_within(looks: int, lock: Callable[[], None]) -> bool:
+    for _ in range(looks):
+        with suppress(BlockingIOError):
+            lock()
+            return True
+        time.sleep(LOOK)
+    return False
 
 
 @contextmanager

@@ -65,6 +65,7 @@ REMEMBERED = 10_000  # voices of all folders, some 10 kB each
 COUNTED = 20  # ids like anna-2 that are tried before one is drawn
 LONGEST_NUMBERED = 74  # characters of a name before its number
 STALE = 3600.0  # seconds after which an unfinished voice is deleted
+LOOKS = 1000  # at the lock of another process that writes, in ten seconds
 BESIDE = re.compile(r"[a-z]{1,20}\.[a-z]{1,8}")  # files of others than the library
 NOTHING: Mapping[str, bytes] = {}
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # not allowed as file names on Windows
@@ -274,7 +275,7 @@ class VoiceFolder:
                     folder.mkdir(parents=True, exist_ok=True)
             self._depth += 1
             try:
-                with nullcontext() if self._depth > 1 else exclusive(folder):
+                with nullcontext() if self._depth > 1 else exclusive(folder, LOOKS):
                     yield
             finally:
                 self._depth -= 1

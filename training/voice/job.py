@@ -32,6 +32,7 @@ Phase: TypeAlias = Literal[
 ]
 ENDED: tuple[Phase, ...] = ("stopped", "done", "refused", "failed")
 LARGEST = 8 << 20  # bytes of a card
+LOOKS, LOOK = 500, 0.01  # how often, in seconds, a lock is asked for that another program has
 
 
 Said: TypeAlias = Annotated[
@@ -209,10 +210,17 @@ class JobFolder:
         return (self.path / "stop").exists()
 
     def lock(self) -> BinaryIO:
-        """Hold the folder for the process that learns there; waits for those that only look."""
-        while (file := take_lock(self.path / "lock")) is None:
-            time.sleep(0.01)
-        return file
+        """Hold the folder for the process that learns there; waits for those that only look.
+
+        Raises InvalidSetting where a program does not let go of it, as one that was stopped.
+        """
+        for _ in range(LOOKS):
+            if file := take_lock(self.path / "lock"):
+                return file
+            time.sleep(LOOK)
+        raise InvalidSetting(
+            "Another program holds {path}. End it, then try again.", path=self.path
+        )
 
     @property
     def locked(self) -> bool:

@@ -19,9 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from engine.errors import InvalidVoice, NameTaken, UnknownVoice
+from engine.atomic import exclusive
+from engine.errors import InvalidVoice, NameTaken, NotSaved, UnknownVoice
 from engine.types import Clone, Design
-from engine.voices import voice_store
+from engine.voices import voice_folder, voice_store
 from engine.voices.library import Library
 from engine.voices.voice_folder import slug
 from engine.voices.voice_format import MAX_BYTES, write_card
@@ -310,6 +311,18 @@ def test_a_name_is_taken_once_by_many_processes(tmp_path: Path) -> None:
     assert sorted(voice.name for voice in library.list()) == sorted(
         f"Voice {number}" for number in range(40)
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no flock")
+def test_a_folder_that_another_process_holds_is_given_up(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been stopped in the middle of a save: nobody waits for it without an end."""
+    monkeypatch.setattr(voice_folder, "LOOKS", 3)
+    library.save("Ada", CLONE)
+    with exclusive(library.folder), pytest.raises(NotSaved, match="Another program holds"):
+        library.save("Ben", CLONE)
+    assert library.save("Ben", CLONE).name == "Ben"
 
 
 def test_a_trained_voice_is_whole_or_refused(library: Library) -> None:

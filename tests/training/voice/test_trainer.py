@@ -24,10 +24,11 @@ from studio.cli.app_context import MINI
 from studio.voices.voice_training import FOLDER, VoiceTraining
 from tests.support.golden_cases import Case, record
 from tests.support.programs import CACHE
+from training.voice import job as job_module
 from training.voice import trainer as trainer_module
 from training.voice.adapter import Adapter
 from training.voice.dataset import Dataset, other_people
-from training.voice.job import Job, JobFolder, Spoken, Status
+from training.voice.job import Job, JobFolder, Spoken, Status, take_lock
 from training.voice.rows import LARGEST, LearnedRows, padding_of
 from training.voice.sequences import Line
 from training.voice.trainer import Learner, VoiceTrainer
@@ -199,6 +200,18 @@ def test_a_killed_process_leaves_a_training_that_goes_on(tmp_path: Path) -> None
     assert "goes on from the last epoch" in status.text
     trainings.delete(ID)
     assert not folder.path.exists()
+
+
+def test_a_looker_that_was_stopped_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_module, "LOOKS", 3)
+    folder = folder_of(tmp_path)
+    looker = take_lock(folder.path / "lock", shared=True)
+    assert looker
+    with looker, pytest.raises(InvalidSetting, match="Another program holds"):
+        VoiceTraining(tmp_path).start(ID)
+    folder.lock().close()
 
 
 def test_of_two_programs_that_start_at_once_one_learns(tmp_path: Path) -> None:
