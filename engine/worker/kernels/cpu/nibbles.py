@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -22,7 +23,6 @@ from torch import Tensor
 from engine.model.quantized_linear import GROUP
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.llvm import (
-    BYTE,
     FLOAT,
     FLOATS,
     INT,
@@ -87,7 +87,8 @@ def _steps(builder: Any, data: Any, at: Any) -> tuple[Any, Any]:
 def _round_group(
     typing: Any, x: Any, row: Any, group: Any, values: Any, steps: Any, offsets: Any, starts: Any
 ) -> Any:
-    """A group of a row's inputs in 8 bits; see `round_inputs`."""
+    """A group of a row's inputs in 8 bits, or in 16 if `values` are; see `round_inputs`."""
+    bits = values.dtype.bitwidth
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         held = arrays(context, builder, signature, given, 0, 3, 4, 5, 6)
@@ -112,15 +113,15 @@ def _round_group(
             halves.append((at, load(builder, x.data, place(x, at), FLOATS)))
         sizes = [builder.call(unary[0], [value]) for _, value in halves]
         size = builder.call(most, [builder.call(larger, sizes)])
-        least, levels = constant(FLOAT, 2.0**-80), constant(FLOAT, 127.0)
+        least, levels = constant(FLOAT, 2.0**-80), constant(FLOAT, 2.0 ** (bits - 1) - 1)
         size = builder.select(builder.fcmp_ordered(">", size, least), size, least)
         inverse, step = builder.fdiv(levels, size), builder.fdiv(size, levels)
         whole = []
         for at, value in halves:
             scaled = builder.call(unary[1], [builder.fmul(value, spread(builder, inverse))])
             whole.append(builder.fptosi(scaled, INTS))
-            small = builder.trunc(whole[-1], vector(BYTE))
-            store(builder, small, values.data, place(values, at), 1)
+            small = builder.trunc(whole[-1], vector(ir.IntType(bits)))
+            store(builder, small, values.data, place(values, at), bits // 8)
         count = builder.call(total, [builder.add(*whole)])
         offset = builder.fmul(step, builder.sitofp(count, FLOAT))
         start = builder.mul(count, constant(INT, -MIDDLE))

@@ -1,9 +1,9 @@
 """Products of many rows with weights of 8 or 4 bits, in tiles that threads share.
 
-4 bits meet inputs rounded to 8 bits (`nibbles`), as in a frame. 8 bits become bfloat16, which holds
-them exactly, some outputs at a time, and meet inputs in bfloat16, where the processor multiplies
-that; elsewhere both are float32. Each result is one sum in one order, whatever other rows there are
-and however many threads. Knows no layers.
+4 bits meet inputs rounded to 8 bits (`nibbles`), as in a frame. 8 bits become 16, some outputs at a
+time, and meet inputs rounded to 16 bits (`shorts`) where the processor has VNNI; elsewhere both are
+float32. Each result is one sum in one order, whatever other rows there are and however many
+threads. Knows no layers.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.model.quantized_linear import GROUP
-from engine.worker.device import multiplies_bfloat16
-from engine.worker.kernels.cpu import llvm, nibbles
+from engine.worker.kernels.cpu import llvm, nibbles, shorts
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.layers import Floats, array
 from engine.worker.kernels.cpu.llvm import LANES
@@ -31,7 +30,7 @@ from engine.worker.kernels.cpu.tiles import ROWS, STORE, VECTORS, product
 SPAN = 2 * LANES  # outputs of a tile
 TILE = 2 * nibbles.ROWS  # rows of a tile
 AT_ONCE = 256  # rows that memory is kept for
-NUMBERS = np.int16 if multiplies_bfloat16() else np.float32  # that 8 bits become
+NUMBERS = np.int16 if nibbles.VNNI else np.float32  # that 8 bits become
 
 
 def supports(bits: int) -> bool:
@@ -40,7 +39,7 @@ def supports(bits: int) -> bool:
 
 
 class Inputs(NamedTuple):
-    """Rows of inputs, as `nibbles.round_inputs` rounds them, or as NUMBERS without the rest."""
+    """Rows of inputs, as `nibbles.round_row` rounds them, or float32 without the rest."""
 
     values: NDArray[Any]  # [rows, inputs]
     steps: Floats  # [rows, groups]
@@ -50,7 +49,7 @@ class Inputs(NamedTuple):
     @classmethod
     def allocate(cls, rows: int, inputs: int, bits: int) -> Inputs:
         values = zeros((rows, inputs), np.int8 if bits == 4 else NUMBERS)
-        size = rows, inputs // GROUP if bits == 4 else 0
+        size = rows, 0 if values.dtype == np.float32 else inputs // GROUP
         return cls(values, zeros(size, np.float32), zeros(size, np.float32), zeros(size, np.int32))
 
 
@@ -71,7 +70,7 @@ class Tiles(NamedTuple):
 @intrinsic
 def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, to: Any) -> Any:
     """LANES outputs' next weights, from number `at` on: inputs, one after the other, each with all
-    outputs; of bfloat16 two inputs in the place of one, so 2 * LANES weights of an output."""
+    outputs; of 16 bits two inputs in the place of one, so 2 * LANES weights of an output."""
     narrow = panel.dtype == types.int16
     count = 2 * LANES if narrow else LANES
 
@@ -81,15 +80,15 @@ def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, 
         small, half, whole, number = (
             llvm.vector(kind, count) for kind in (llvm.BYTE, llvm.SHORT, llvm.INT, llvm.FLOAT)
         )
-        pairs, above = llvm.INTS, llvm.constant(whole, 16)
+        pairs = llvm.INTS
         rows = []
         for row in range(LANES):
             own = builder.add(start, builder.mul(stride, ir.Constant(stride.type, row)))
             levels = llvm.load(builder, source.data, own, small, 1)
-            value = builder.sitofp(builder.sext(levels, whole), number)
             if narrow:
-                upper = builder.lshr(builder.bitcast(value, whole), above)  # as bfloat16, exactly
-                value = builder.trunc(upper, half)
+                value = builder.sext(levels, half)
+            else:
+                value = builder.sitofp(builder.sext(levels, whole), number)
             rows.append(builder.bitcast(value, pairs))
         step = LANES // 2
         while step:  # halves, quarters … change places
@@ -111,28 +110,13 @@ def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, 
     return types.none(weights, types.int64, types.int64, panel, types.int64), generate
 
 
-@intrinsic
-def _narrow(typing: Any, x: Any, row: Any, column: Any, out: Any) -> Any:
-    """LANES of a row's numbers as bfloat16, at the same place."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        source, target = llvm.arrays(context, builder, signature, given, 0, 3)
-        width = builder.extract_value(source.shape, 1)
-        at = builder.add(builder.mul(given[1], width), given[2])
-        value = llvm.load(builder, source.data, at, llvm.FLOATS)
-        llvm.store(builder, builder.fptrunc(value, llvm.vector(llvm.BFloat())), target.data, at, 2)
-        return context.get_dummy_value()
-
-    return types.none(x, types.intp, types.intp, out), generate
-
-
 def keep(x, row, first, last, inputs):
     """Keep a row's numbers from `first` to `last` (whole groups) of x [rows, inputs] as inputs."""
 
 
 @overload(keep)
 def _keep(x, row, first, last, inputs):
-    if inputs[0].dtype == types.int8:
+    if inputs[0].dtype != types.float32:
 
         def rounded(x, row, first, last, inputs):
             nibbles.round_row(
@@ -141,19 +125,11 @@ def _keep(x, row, first, last, inputs):
 
         return rounded
 
-    if inputs[0].dtype == types.float32:
+    def copied(x, row, first, last, inputs):
+        for at in range(first, last):
+            inputs.values[row, at] = x[row, at]
 
-        def copied(x, row, first, last, inputs):
-            for at in range(first, last):
-                inputs.values[row, at] = x[row, at]
-
-        return copied
-
-    def narrowed(x, row, first, last, inputs):
-        for at in range(first, last, LANES):
-            _narrow(x, row, at, inputs.values)
-
-    return narrowed
+    return copied
 
 
 def multiply_tile(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
@@ -175,16 +151,26 @@ def _multiply_tile(weights, scales, inputs, first, last, start, fresh, number, w
 
         return panels
 
-    count = 2 * LANES if tiles[1].dtype == types.int16 else LANES
+    if tiles[1].dtype == types.int16:
+
+        def shortened(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
+            size, unpacked = weights.shape[1], tiles.unpacked[number, which]
+            stop, result = min(start + SPAN, len(weights)), tiles.results[number, which]
+            if fresh:
+                _unpack(weights, start, stop, 2 * LANES, unpacked)
+            shorts.multiply_panels(
+                unpacked, stop - start, size, last - first, inputs.values[first:last],
+                inputs.steps[first:last], result, weights, (start + SPAN) * size,
+            )  # fmt: skip
+            _scale(result, last - first, scales[start:stop])
+
+        return shortened
 
     def whole(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
         size, unpacked = weights.shape[1], tiles.unpacked[number, which]
         stop, result = min(start + SPAN, len(weights)), tiles.results[number, which]
         if fresh:
-            for n in range(start, stop, LANES):
-                for at in range(0, size, count):
-                    to = (n - start) * size + at * LANES
-                    _unpack_square(weights, n * size + at, size, unpacked, to)
+            _unpack(weights, start, stop, LANES, unpacked)
         for each in range(first, last, ROWS):
             row = max(min(each, last - ROWS), first)  # again some rows, not one tile for each
             for n in range(0, SPAN, VECTORS * LANES):
@@ -192,11 +178,25 @@ def _multiply_tile(weights, scales, inputs, first, last, start, fresh, number, w
                     unpacked, inputs.values, tiles.biases, result, result, 0, row * size, size,
                     size, 1, 0, 0, SPAN, n, min(ROWS, last - row), 0, (row - first) * SPAN, STORE,
                 )  # fmt: skip
-        for row in range(last - first):
-            for n in range(stop - start):
-                result[row, n] *= scales[start + n]
+        _scale(result, last - first, scales[start:stop])
 
     return whole
+
+
+@compiled()
+def _unpack(weights, start, stop, count, unpacked):
+    """Outputs from `start` to `stop`, `count` inputs at a time."""
+    size = weights.shape[1]
+    for n in range(start, stop, LANES):
+        for at in range(0, size, count):
+            _unpack_square(weights, n * size + at, size, unpacked, (n - start) * size + at * LANES)
+
+
+@compiled()
+def _scale(result, rows, scales):
+    for row in range(rows):
+        for n in range(len(scales)):
+            result[row, n] *= scales[n]
 
 
 @compiled()

@@ -403,6 +403,19 @@ def test_products_of_a_prompt_depend_on_no_other_row_nor_on_the_threads(
     assert (whole[0] - plain).norm() < 0.01 * plain.norm()
 
 
+@torch.inference_mode()
+def test_products_of_a_prompt_keep_what_8_bits_hold() -> None:
+    """Inputs are rounded a hundred times more finely than the weights are."""
+    torch.manual_seed(0)
+    layer = QuantizedLinear(nn.Linear(96, 64, bias=False), 8)
+    layer.pack()
+    x, team = torch.randn(29, 96), ThreadTeam(1)
+    found = RowProducts(team)(x, layer.weight, layer.scales)
+    wanted = x.double() @ layer.weight.double().T * layer.scales.double()
+    assert (found - wanted).norm() < 1e-4 * wanted.norm()
+    team.close()
+
+
 @pytest.fixture(scope="module", params=["8bit", pytest.param("4bit", marks=VNNI)])
 def prompted(request: pytest.FixtureRequest) -> Iterator[tuple[FrameStep, CpuPrompts]]:
     with torch.inference_mode():
