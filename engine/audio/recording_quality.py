@@ -82,7 +82,7 @@ class Quality:
     def sound_flaw(self) -> Message | None:
         """What is heard beside the voice, whosever it is."""
         if self.is_noisy:
-            noise = round(self.noise)
+            noise = max(0, round(self.noise))
             return Message("too noisy ({noise:.0f} dB between speech and noise)", noise=noise)
         if self.is_musical:
             return Message("music in it")

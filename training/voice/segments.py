@@ -74,8 +74,18 @@ def segments_of(paths: Sequence[Path], recognise: Recognise | None = None) -> It
             faults.append(error)
             found = [Segment(path.name, np.zeros(0, np.float32), "", error.message)]
         if len(faults) == len(files):
-            raise faults[0]
+            raise _none_of(faults)
         yield from found
+
+
+def _none_of(faults: Sequence[TimbreError]) -> TimbreError:
+    if len(faults) == 1:
+        return faults[0]
+    return InvalidAudio(
+        "None of these {count} recordings can be used. The first: {reason}",
+        count=len(faults),
+        reason=faults[0].message,
+    )
 
 
 def _told(

@@ -1,13 +1,15 @@
-"""A trained voice beside 63 others in a batch, on the embedded model: same seed, same codes."""
+"""A trained voice on the embedded model: same seed, same codes, beside 63 others and elsewhere."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from engine import Clone, Preset, SpeechRequest, open_engine
+from engine import Clone, InvalidVoice, Preset, SpeechRequest, open_engine, open_zerogpu
 from engine.engine import Engine
 from engine.plan import Checkpoint
 from engine.remote.process import process_engine
@@ -64,3 +66,18 @@ def test_a_trained_voice_is_the_same_alone_and_among_63_others(engine: SpeechEng
     assert len(going) == OTHERS  # all of them were in every step of it
     elsewhere = SpeechRequest(TEXT, trained(engine, 1, 7), seed=5, max_frames=FRAMES, live=False)
     assert not np.array_equal(codes(engine, elsewhere), alone)  # its rows are heard
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="ZeroGPU forks, and this system cannot")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_trained_voice_is_the_same_on_a_device_that_is_lent() -> None:
+    from tests.support.zerogpu import spaces
+
+    with mini() as here:
+        mine = SpeechRequest(TEXT, trained(here, 1, 8), seed=5, max_frames=FRAMES)
+        expected = codes(here, mine)
+    with open_zerogpu([MINI], spaces.GPU, "cpu") as lent:
+        np.testing.assert_array_equal(codes(lent, mine), expected)
+        other = replace(mine, voice=replace(trained(lent, 1, 8), digest="of other weights"))
+        with pytest.raises(InvalidVoice, match="exact weights"):
+            lent.submit(other)

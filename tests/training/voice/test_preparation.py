@@ -134,6 +134,11 @@ def test_what_no_voice_can_be_learned_from_is_told(tmp_path: Path) -> None:
     (tmp_path / "text.wav").write_text("no sound")
     refused(tmp_path / "text.wav", InvalidAudio, "no sound")
     refused(tmp_path / "gone.wav", InvalidAudio, "cannot be read")
+    bare = tmp_path / "all bare"
+    bare.mkdir()
+    for number in range(3):
+        written(bare / f"{number}.wav", voiced(5))
+    refused(bare, InvalidAudio, "None of these 3 .* first: What is said in 0.wav")
     refused(spoken(tmp_path / "few", 3), InvalidSetting, "at least 30 are needed")
     refused(spoken(tmp_path / "in"), RequestError, "whose voice", consent="")
 
