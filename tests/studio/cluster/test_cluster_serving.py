@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import httpx
+import numpy as np
 import pytest
 
-from engine import EngineSettings, Preset, SpeechRequest
+from engine import Clone, EngineSettings, Library, Preset, SpeechRequest
 from engine.testing import FakeEngine
 from tests.support.serving import wait_until
 
@@ -56,6 +58,25 @@ def test_the_load_is_shared(client: httpx.Client) -> None:
     with ThreadPoolExecutor(12) as pool:
         assert len({*pool.map(lambda _: spoken(client), range(12))}) == 1
     wait_until(lambda: metric(client, "timbre_running") == 0, 10)
+
+
+def test_a_trained_voice_is_spoken_by_replicas_and_front(
+    client: httpx.Client, library: Library
+) -> None:
+    """A voice that one process keeps is heard from all, with its rows."""
+    rows = np.full((8, 16), 0.5, np.float32)
+    learned = Clone(np.ones(16, np.float32), model="fake", rows=rows, digest="weights of fake")
+    library.save("Ann", learned, kind="trained", consent=True)
+    library.save("Ben", replace(learned, digest="of others"), kind="trained", consent=True)
+    with FakeEngine(settings=EngineSettings(max_num_seqs=8)) as engine:
+        expected = engine.submit(SpeechRequest(TEXT, learned, seed=4)).collect().tobytes()
+    assert {spoken(client, voice="Ann") for _ in range(6)} == {expected}
+    answer = client.post("/dev/captioned_speech", json={"input": TEXT, "voice": "Ann", "seed": 4})
+    assert answer.status_code == 200, answer.text
+    for path in ("/v1/audio/speech", "/dev/captioned_speech"):
+        answer = client.post(path, json={"input": TEXT, "voice": "Ben"})
+        assert answer.status_code == 422
+        assert "exact weights" in answer.text
 
 
 def test_refusals_are_the_api_s_own(client: httpx.Client) -> None:
