@@ -18,16 +18,18 @@ from safetensors.numpy import load_file, save
 from torch import Tensor
 
 from engine import InvalidSetting, Waveform, write_atomic
-from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.checkpoints.checkpoint import LocalCheckpoint, SpecialIds
 from engine.model.talker import Talker
 from engine.types import FRAME_SAMPLES, Codes, Vector
 from engine.worker.loading.model_loader import load_encoder, load_speaker
 from training.voice.job import JobFolder, Spoken
 from training.voice.losses import first_loss, forward
 from training.voice.people import are_two, second_person
-from training.voice.sequences import Line, SequenceMaker, batch_of
+from training.voice.sequences import Line, LineRows, SequenceMaker, batch_of
 
 HELD_OUT = 10  # one line in so many
+OTHERS = 4  # texts that a line's own is compared with
+LEAST_MARGIN = 0.35  # of the usual one, by which its own text fits better
 MISMATCHED = 0.25  # share of lines with others' words at which the whole list is wrong
 
 
@@ -130,25 +132,30 @@ def other_people(dataset: Dataset) -> set[int]:
 def other_words(
     dataset: Dataset, checkpoint: LocalCheckpoint, talker: Talker, language: str
 ) -> set[int]:
-    """Lines to whose codes another line's text of the same length fits as well as their own; of
-    those that somebody heard and mended none.
+    """Lines to whose codes other lines' texts of about the same length fit nearly as well as their
+    own; of those that somebody heard and mended none.
 
     Raises InvalidSetting where many do: then the list of texts is shifted or of something else.
     """
-    lines, device = dataset.lines(checkpoint), talker.codec_head.weight.device
+    lines = dataset.lines(checkpoint)
     if len(lines) < 4:
         return set()
-    others = _other_texts(lines)
-    voice = torch.from_numpy(dataset.vector)[None].to(device)
+    voice = torch.from_numpy(dataset.vector)[None].to(talker.codec_head.weight.device)
     maker = SequenceMaker(checkpoint, talker, 0)
-    wrong = set()
-    for number, text in others.items():
-        if dataset.spoken[number].mended:
-            continue
-        line, other = lines[number], Line(text, lines[number].codes)
-        costs = [_cost(maker, talker, each, voice, language, checkpoint) for each in (line, other)]
-        if costs[0] >= costs[1]:
-            wrong.add(number)
+    margins = {
+        number: _margin(
+            [maker.make(each, language, "streamed") for each in texts],
+            talker,
+            voice,
+            checkpoint.ids,
+        )
+        for number, texts in _with_others(lines).items()
+        if not dataset.spoken[number].mended
+    }
+    if not margins:
+        return set()
+    usual = float(np.quantile(list(margins.values()), 0.75))
+    wrong = {number for number, margin in margins.items() if margin <= LEAST_MARGIN * usual}
     if len(wrong) > max(2, MISMATCHED * len(lines)):
         raise InvalidSetting(
             "The words of {count} of {lines} lines fit no better than another line's. Check that "
@@ -159,23 +166,23 @@ def other_words(
     return wrong
 
 
-def _other_texts(lines: Sequence[Line]) -> dict[int, tuple[int, ...]]:
-    """For each line a text that is not its own and about as long; a sentence may be said twice."""
+def _with_others(lines: Sequence[Line]) -> dict[int, list[Line]]:
+    """Each line, and with its codes other texts about as long; a sentence may be said twice."""
     texts = sorted({line.text_ids for line in lines}, key=lambda ids: (len(ids), ids))
-    after = {text: texts[(at + 1) % len(texts)] for at, text in enumerate(texts)}
-    numbered = enumerate(lines) if len(texts) > 1 else ()
-    return {number: after[line.text_ids] for number, line in numbered}
+    count = min(OTHERS, len(texts) - 1)
+    found = {}
+    for number, line in enumerate(lines if count else ()):
+        at = texts.index(line.text_ids)
+        around = texts[max(0, min(at - count // 2, len(texts) - count - 1)) :][: count + 1]
+        others = [text for text in around if text != line.text_ids]
+        found[number] = [line, *(Line(text, line.codes) for text in others)]
+    return found
 
 
-def _cost(
-    maker: SequenceMaker,
-    talker: Talker,
-    line: Line,
-    voice: Tensor,
-    language: str,
-    checkpoint: LocalCheckpoint,
-) -> float:
-    ids = checkpoint.ids
-    batch = batch_of([maker.make(line, language, "streamed")], ids.tts_pad, voice.device)
+def _margin(made: Sequence[LineRows], talker: Talker, voice: Tensor, ids: SpecialIds) -> float:
+    """Nats a frame by which the first fits better than the others do in the mean."""
+    batch = batch_of(made, ids.tts_pad, voice.device)
     logits = forward(talker, batch, voice).logits
-    return float(first_loss(logits, batch, ids.codec_eos)[batch.first].mean())
+    lost = first_loss(logits, batch, ids.codec_eos) * batch.first
+    costs = (lost.sum(1) / batch.first.sum(1)).tolist()
+    return float(np.mean(costs[1:])) - costs[0]

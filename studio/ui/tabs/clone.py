@@ -48,6 +48,7 @@ from studio.ui.tabs.voice_form import (
     model_menu,
     models_now,
     on_show,
+    quoted,
     save_form,
     save_voice,
     saved_line,
@@ -298,7 +299,7 @@ def build(studio: Studio) -> None:
             form = save_form()
             adding = _adding()
     controls = Controls(audio, transcript, agreed, model, checked, done, phrase, speak)
-    line.change(_quoted, line, shown, queue=False, **QUIET)
+    line.change(quoted, line, shown, queue=False, **QUIET)
     player = live_player(studio.live, elem_id="clone-player")
     use.click(lambda text: text, line, transcript, queue=False, **QUIET)
     audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
@@ -405,7 +406,7 @@ def _recorded() -> tuple[gr.Dropdown, gr.HTML, gr.Audio, gr.File]:
             label=word("To read while you record"),
             filterable=False,
         )
-        shown = gr.HTML(_quoted(READ_ALOUD[0]), elem_classes="timbre-plain")
+        shown = gr.HTML(quoted(READ_ALOUD[0]), elem_classes="timbre-plain")
     audio = gr.Audio(
         sources=["microphone"],
         type="filepath",
@@ -421,10 +422,6 @@ def _recorded() -> tuple[gr.Dropdown, gr.HTML, gr.Audio, gr.File]:
         elem_id="clone-file",
     )
     return line, shown, audio, file
-
-
-def _quoted(text: str) -> str:
-    return f'<blockquote class="timbre-quote">{escape(text)}</blockquote>'
 
 
 def _beginning(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -38,6 +39,11 @@ QUIET: Final[dict[str, Any]] = {
     "show_progress": "hidden",
     "api_visibility": "private",
 }
+
+
+def quoted(text: str) -> str:
+    """A text to read aloud, as HTML."""
+    return f'<blockquote class="timbre-quote">{escape(text)}</blockquote>'
 
 
 def model_menu(names: Sequence[str]) -> gr.Dropdown:

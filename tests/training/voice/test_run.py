@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,15 +11,18 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from engine import InvalidSetting
+from engine import InvalidSetting, Preset, SpeechRequest, open_engine
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.worker.loading.model_loader import load_talker
 from studio.cli.app_context import MINI
+from tests.support.programs import CACHE
 from training.voice import run as run_module
 from training.voice.dataset import Dataset, other_words
 from training.voice.job import Epoch, Job, JobFolder, Spoken, Status
 from training.voice.judge import Person
 from training.voice.run import Stopped, Training, run
+from training.voice.sequences import LineRows
+from training.voice.texts import ENGLISH
 from training.voice.trainer import Losses
 
 JOB = Job(name="Ann", model=str(MINI), consent="Ann Lee, my own voice", epochs=3, device="cpu")
@@ -192,17 +195,43 @@ def test_a_sentence_that_is_said_twice_is_no_fault(monkeypatch: pytest.MonkeyPat
     codes = tuple(np.full((8, 16), number, np.int64) for number, _ in enumerate(texts))
     width = checkpoint.capabilities.width
     dataset = Dataset(spoken, codes, np.ones((len(texts), width), np.float32))
-    compared: list[bool] = []
+    compared: list[tuple[bool, int]] = []
 
-    def cost(_: object, __: object, line: object, *___: object) -> float:
-        first = int(line.codes[0, 0])  # type: ignore[attr-defined]
-        right = line.text_ids == checkpoint.text_ids(texts[first])  # type: ignore[attr-defined]
-        compared.append(right)
-        return 0.0 if right else 1.0
+    def margin(made: Sequence[LineRows], *_: object) -> float:
+        same = [np.array_equal(made[0].text, each.text) for each in made[1:]]
+        compared.append((any(same), len(same)))
+        return 1.0
 
-    monkeypatch.setattr("training.voice.dataset._cost", cost)
+    monkeypatch.setattr("training.voice.dataset._margin", margin)
     assert other_words(dataset, checkpoint, talker, "english") == set()
-    assert compared == [True, False] * len(texts)
+    assert compared == [(False, 3)] * len(texts)
+
+
+def test_wrong_transcripts_are_found_among_right_ones() -> None:
+    """Before, each was compared with one other text, and half of the wrong ones were learned."""
+    texts = ENGLISH[:12]
+    with open_engine([MINI], "cpu", cache=CACHE) as engine:
+        voice = engine.checkpoints()[MINI.name].speaker_vector("robert")
+        requests = [
+            SpeechRequest(text, Preset("robert"), seed=7, live=False, max_frames=70)
+            for text in texts
+        ]
+        streams = [engine.submit(request) for request in requests]
+        codes = [np.concatenate([chunk.codes for chunk in stream]) for stream in streams]
+    checkpoint = LocalCheckpoint(MINI)
+    talker = load_talker(MINI, torch.device("cpu"), torch.float32)
+
+    def dataset(wrong: Sequence[int]) -> Dataset:
+        said = list(texts)
+        for number, other in zip(wrong, [*wrong[1:], *wrong[:1]], strict=True):
+            said[number] = texts[other]
+        spoken = tuple(Spoken(file=f"{n:04}.wav", text=text) for n, text in enumerate(said))
+        return Dataset(spoken, tuple(codes), np.stack([voice] * len(texts)))
+
+    wrong = (2, 5, 9)
+    assert other_words(dataset(wrong), checkpoint, talker, "english") == {*wrong}
+    with pytest.raises(InvalidSetting, match="6 of 12 lines fit no better"):
+        other_words(dataset(range(1, 12, 2)), checkpoint, talker, "english")
 
 
 def test_lines_that_somebody_heard_and_mended_make_no_list_wrong(
@@ -217,5 +246,5 @@ def test_lines_that_somebody_heard_and_mended_make_no_list_wrong(
     )
     width = checkpoint.capabilities.width
     dataset = Dataset(spoken, (np.zeros((8, 16), np.int64),) * 4, np.ones((4, width), np.float32))
-    monkeypatch.setattr("training.voice.dataset._cost", lambda *_: 1.0)
+    monkeypatch.setattr("training.voice.dataset._margin", lambda *_: 0.0)
     assert other_words(dataset, checkpoint, talker, "english") == {0}

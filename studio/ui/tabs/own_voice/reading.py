@@ -12,7 +12,7 @@ import gradio as gr
 from engine import InvalidAudio, TimbreError
 from studio.ui.i18n import both, warning, word
 from studio.ui.recordings.checks import METER, level_meter
-from studio.ui.tabs.voice_form import QUIET, Update, on_show
+from studio.ui.tabs.voice_form import QUIET, Update, on_show, quoted
 from studio.voices.reading import Reading
 from training.voice.prepare import has_consent
 from training.voice.texts import READ
@@ -40,10 +40,10 @@ class ReadingForm:
             return None, gr.skip(), escape(warning(error))
         return None, self.next(line, owner), self.told(owner)
 
-    def ready(self, agreed: str) -> tuple[Update, Update, Update]:
+    def ready(self, agreed: str) -> tuple[Update, Update]:
         """The recorder is there once it is said whose voice it is; until then what is missing."""
         said = has_consent(agreed)
-        return gr.update(visible=said), gr.update(visible=said), gr.update(visible=not said)
+        return gr.update(visible=said), gr.update(visible=not said)
 
     def agreed(self, agreed: str, owner: str) -> str:
         """What was said before the page was loaded again."""
@@ -60,6 +60,10 @@ class ReadingForm:
         count, minutes = len(reading.texts()), reading.seconds() / 60
         return both(READ_SO_FAR, count=count, minutes=minutes) if count else ""
 
+    def clearable(self, owner: str) -> Update:
+        """Whether there is something to delete."""
+        return gr.update(visible=bool(self._of(owner).texts()))
+
     def clear(self, owner: str) -> str:
         self._of(owner).clear()
         return self.told(owner)
@@ -73,23 +77,27 @@ def build(
 ) -> tuple[Callable[[str], str], gr.HTML]:
     """Build the recorder. Returns what tells how much was read, and where it is shown."""
     form = ReadingForm(data)
+    texts = [text for texts in READ.values() for text in texts]
     missing = gr.Markdown(word(FIRST))
-    line = gr.Dropdown(
-        [text for texts in READ.values() for text in texts],
-        label=word("To read while you record"),
-        info=word(OWN),
-        allow_custom_value=True,
-        visible=False,
-    )
-    audio = gr.Audio(
-        sources=["microphone"], type="filepath", label=word("Recording"), visible=False
-    )
-    gr.HTML(level_meter(), js_on_load=METER, elem_classes="timbre-plain", padding=False)
+    with gr.Column(visible=False) as recorder:
+        with gr.Group(elem_classes="timbre-read"):
+            line = gr.Dropdown(
+                texts,
+                value=texts[0],
+                label=word("To read while you record"),
+                info=word(OWN),
+                allow_custom_value=True,
+            )
+            shown = gr.HTML(quoted(texts[0]), elem_classes="timbre-plain")
+        audio = gr.Audio(sources=["microphone"], type="filepath", label=word("Recording"))
+        gr.HTML(level_meter(), js_on_load=METER, elem_classes="timbre-plain", padding=False)
     counted = gr.HTML(elem_id="own-voice-read", padding=False)
-    clear = gr.Button(word("Delete what was read"), size="sm")
+    clear = gr.Button(word("Delete what was read"), size="sm", visible=False)
+    line.change(quoted, line, shown, **QUIET)
     audio.stop_recording(form.take, [audio, line, agreed, owner], [audio, line, counted], **QUIET)
+    counted.change(form.clearable, owner, clear, **QUIET)
     clear.click(form.clear, owner, counted, **QUIET)
-    agreed.change(form.ready, agreed, [line, audio, missing], trigger_mode="always_last", **QUIET)
+    agreed.change(form.ready, agreed, [recorder, missing], trigger_mode="always_last", **QUIET)
     owner.change(form.told, owner, counted, **QUIET)
     owner.change(form.agreed, [agreed, owner], agreed, **QUIET)
     on_show(form.told, [counted], [owner])

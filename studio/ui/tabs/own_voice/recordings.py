@@ -25,8 +25,11 @@ NOISY: Final = 26.0  # dB between speech and noise
 OPEN: Final = 12  # files whose table is shown at once
 PIECES: Final = 8  # of a long recording whose speaker is asked for
 REMEMBERED: Final = 2_000  # files
-HEADS: Final = ("Recording", "", "Seconds", "Level", "Noise below the speech", "Clipped", "")
 SUM: Final = "{count} recordings, {minutes:.1f} minutes; {bad} are kept out."
+NUMBERS: Final = (
+    "{seconds:.1f} s, level {level:.0f} dB, noise {noise:.0f} dB below the speech, "
+    "{clipped:.1%} clipped"
+)
 LOUD: Final = "Clipped: lower the input level, or go a little away from the microphone."
 SOME_NOISE: Final = "Some noise: a quieter room is better."
 STRANGER: Final = Message("sounds like somebody else")
@@ -40,7 +43,7 @@ class Heard:
 
     name: str
     seconds: float = 0.0
-    cells: str = ""
+    numbers: str = ""
     picture: str = ""
     advice: str = ""
     fault: Message | None = None
@@ -55,7 +58,7 @@ class RecordingsTable:
         self._known: OrderedDict[tuple[str, int, int], Heard] = OrderedDict()
 
     def told(self, files: Sequence[str] | None) -> str:
-        """A table of these files; those that are kept out come first, with the reason."""
+        """A list of these files; those that are kept out come first, with the reason."""
         sounds = [path for file in files or () if (path := Path(file)).suffix.lower() in SOUNDS]
         if not sounds:
             return ""
@@ -68,11 +71,9 @@ class RecordingsTable:
         summary = both(SUM, count=len(sounds), minutes=seconds / 60, bad=bad)
         summary += f" <b>⚠️ {both(TWO)}</b>" if two else ""
         few = len(sounds) <= OPEN
-        head = "".join(f"<th>{both(each) if each else ''}</th>" for each in HEADS)
         body = "".join(_row(each, fault, few) for each, fault in rows)
-        table = f"<table><tr>{head}</tr>{body}</table>"
         shown = " open" if few or bad else ""
-        return f"<details{shown}><summary>{summary}</summary>{table}</details>"
+        return f"<details{shown}><summary>{summary}</summary><ul>{body}</ul></details>"
 
     def _heard(self, path: Path) -> Heard:
         try:
@@ -97,7 +98,7 @@ class RecordingsTable:
         return Heard(
             found.name,
             found.seconds,
-            _cells(found),
+            _numbers(found),
             picture_of(found.recording),
             _advice(found),
             fault,
@@ -129,24 +130,22 @@ def _strangers(heard: Sequence[Heard]) -> tuple[list[Heard], bool]:
 
 def _row(heard: Heard, fault: Message | None, few: bool) -> str:
     """`few`: there is room for a picture of each, else for those of which something is told."""
-    told = both(heard.advice)
+    told = f"<p>{both(heard.advice)}</p>" if heard.advice else ""
     if fault is not None:
-        told = f"⚠️ {both(Message(KEPT_OUT, reason=fault))}"
-    name = f"<td>{escape(heard.name)}</td>"
-    if not heard.cells:
-        return f"<tr>{name}<td colspan=6>{told}</td></tr>"
+        told = f"<p>⚠️ {both(Message(KEPT_OUT, reason=fault))}</p>"
     picture = heard.picture if few or told else ""
-    return f"<tr>{name}<td>{picture}</td>{heard.cells}<td>{told}</td></tr>"
+    numbers = f"<small>{heard.numbers}</small>" if heard.numbers else ""
+    return f"<li>{picture}<div><b>{escape(heard.name)}</b> {numbers}{told}</div></li>"
 
 
-def _cells(found: LongRecording) -> str:
-    cells = (
-        f"{found.seconds:.1f}",
-        f"{found.level:.0f} dB",
-        f"{min(99.0, found.quality.noise):.0f} dB",
-        f"{found.quality.clipped:.1%}",
+def _numbers(found: LongRecording) -> str:
+    return both(
+        NUMBERS,
+        seconds=found.seconds,
+        level=found.level,
+        noise=min(99.0, max(0.0, found.quality.noise)),
+        clipped=found.quality.clipped,
     )
-    return "".join(f"<td>{cell}</td>" for cell in cells)
 
 
 def _advice(found: LongRecording) -> str:

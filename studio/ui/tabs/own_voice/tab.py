@@ -51,6 +51,12 @@ AGREED: Final = "For example: Ann Lee, it is my own voice."
 NO_MODEL: Final = Message("No model here clones, so none can begin a voice from recordings.")
 COMPARE: Final = "Which is more like the person? You do not see which is the clone."
 WAYS: Final = (("A voice: a small file", "rows"), ("A model of its own", "adapter"))
+WHAT_EACH_GIVES: Final = (
+    "A small file is chosen like any voice and speaks beside all others: of one man it had a third "
+    "of what the clone lacks after ten minutes. A model of its own had half of it after three "
+    "minutes and nearly all after ten, but takes the room of a model and is started by itself."
+)
+GOING: Final = ("preparing", "training")
 NONE: Final = "No training yet."
 
 
@@ -161,6 +167,26 @@ class OwnVoiceTab:
             going = False
         return text, gr.Timer(active=going)
 
+    def parts(self, training: str | None) -> list[Update]:
+        """Which parts are there: stop, go on, keep, delete, sounds, comparison, mending."""
+        try:
+            status = self._trainings.status(training or "")
+            mendable = bool(self._trainings.mendable(training or ""))
+        except TimbreError:
+            return [gr.update(visible=False)] * 7
+        going = status.phase in GOING
+        samples = bool(self._samples(training))
+        there = (
+            going,
+            not going and status.phase not in ("done", "refused"),
+            status.phase == "done",
+            True,
+            samples,
+            samples and status.best is not None,
+            mendable and not going,
+        )
+        return [gr.update(visible=each) for each in there]
+
     def sounds(self, training: str | None, epoch: str | None = None) -> Update:
         """Which epochs can be heard; the one that is heard stays selected."""
         places = self._samples(training)
@@ -258,12 +284,12 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
         gr.Markdown(word(ABOUT))
         with gr.Row():
             with gr.Column(min_width=320):
-                files = gr.File(
-                    file_count="multiple", label=word("Recordings and their words"), height=240
-                )
-                heard = gr.HTML(elem_id="own-voice-heard", padding=False)
                 agreed = gr.Textbox("", label=word(WHOSE), placeholder=word(AGREED), max_lines=2)
                 read, counted = reading.build(trainings.data, agreed, owner)
+                files = gr.File(
+                    file_count="multiple", label=word("Recordings and their words"), height=160
+                )
+                heard = gr.HTML(elem_id="own-voice-heard", padding=False)
                 name = gr.Textbox("", label=word("Name"), max_lines=1)
                 language = gr.Dropdown(
                     [(word(each.capitalize()), each) for each in studio.choices().languages()],
@@ -271,57 +297,73 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                     label=word("Language"),
                 )
                 way = gr.Radio(
-                    [
-                        (word("A voice: a small file"), "rows"),
-                        (word("A model of its own"), "adapter"),
-                    ],
+                    [(word(label), value) for label, value in WAYS],
                     value="rows",
                     label=word("What is learned"),
+                    info=word(WHAT_EACH_GIVES),
                 )
                 begin = gr.Button(word("Train"), variant="primary")
-                picked = gr.Dropdown([], label=word("Training"))
             with gr.Column(min_width=320):
+                picked = gr.Dropdown([], label=word("Training"))
                 shown = gr.HTML(both(NONE), elem_id="own-voice-status", padding=False)
                 with gr.Row():
-                    stop = gr.Button(word("Stop"), size="sm")
-                    go_on = gr.Button(word("Go on"), size="sm")
-                    keep = gr.Button(word("Keep"), size="sm", variant="primary")
-                    delete = gr.Button(word("Delete"), size="sm", variant="stop")
-                mended = lines.build(trainings, picked, timer)
-                epoch = gr.Dropdown([], label=word("Hear an epoch"))
-                sound = gr.Audio(label=word("Sample"), interactive=False)
-                gr.Markdown(word(COMPARE))
-                compare = gr.Button(word("Compare"), size="sm")
-                with gr.Row():
-                    one = gr.Audio(label="A", interactive=False)
-                    two = gr.Audio(label="B", interactive=False)
-                with gr.Row():
-                    first = gr.Button(word("A is nearer"), size="sm")
-                    second = gr.Button(word("B is nearer"), size="sm")
-                answer = gr.Markdown(min_height=24)
+                    stop = gr.Button(word("Stop"), size="sm", visible=False)
+                    go_on = gr.Button(word("Go on"), size="sm", visible=False)
+                    keep = gr.Button(word("Keep"), size="sm", variant="primary", visible=False)
+                    delete = gr.Button(word("Delete"), size="sm", variant="stop", visible=False)
+                answer = gr.Markdown(elem_id="own-voice-answer")
+                with gr.Column(visible=False) as hearing:
+                    epoch = gr.Dropdown([], label=word("Hear an epoch"))
+                    sound = gr.Audio(label=word("Sample"), interactive=False)
+                with gr.Column(visible=False) as comparing:
+                    gr.Markdown(word(COMPARE))
+                    compare = gr.Button(word("Compare"), size="sm")
+                    with gr.Row():
+                        one = gr.Audio(label="A", interactive=False)
+                        two = gr.Audio(label="B", interactive=False)
+                    with gr.Row():
+                        first = gr.Button(word("A is nearer"), size="sm")
+                        second = gr.Button(word("B is nearer"), size="sm")
+                    chosen_ = gr.Markdown(min_height=24)
+                with gr.Column(visible=False) as mending:
+                    mended = lines.build(trainings, picked, timer)
     pair, tally = gr.State({}), gr.State([0, 0])
     asked, looked = [files, name, language, agreed, way, owner], [shown, timer]
+    parts = [stop, go_on, keep, delete, hearing, comparing, mending]
     begun = begin.click(tab.start, asked, [shown, picked], **QUIET)
     begun.then(_watch, None, timer, **QUIET)
     begun.then(read, owner, counted, **QUIET)
-    mended.then(tab.told, picked, shown, **QUIET)
+    mended.then(tab.told, picked, shown, **QUIET).then(tab.parts, picked, parts, **QUIET)
     looks = {**QUIET, "show_progress": "minimal", "concurrency_limit": 1}
     table = RecordingsTable(lambda wave: studio.engine.clone(wave).vector)
     files.change(table.told, files, heard, trigger_mode="always_last", **looks)
-    picked.change(tab.look, picked, looked, **QUIET)
+    for event in (picked.change, timer.tick):
+        event(tab.look, picked, looked, **QUIET)
+        event(tab.parts, picked, parts, **QUIET)
     picked.change(tab.sounds, picked, epoch, **QUIET)
-    timer.tick(tab.look, picked, looked, **QUIET)
+    picked.change(_silent, None, [sound, one, two, pair, tally, chosen_], **QUIET)
+    picked.input(_unsaid, None, answer, **QUIET)
     timer.tick(tab.sounds, [picked, epoch], epoch, **QUIET)
     epoch.input(tab.hear, [picked, epoch], sound, **QUIET)
-    go_on.click(tab.go_on, picked, shown, **QUIET).then(_watch, None, timer, **QUIET)
-    stop.click(tab.stop, picked, shown, **QUIET)
+    for button, action in ((go_on, tab.go_on), (stop, tab.stop)):
+        acted = button.click(action, picked, shown, **QUIET)
+        acted.then(tab.parts, picked, parts, **QUIET).then(_watch, None, timer, **QUIET)
     keep.click(tab.keep, picked, answer, **QUIET)
     delete.click(tab.delete, picked, [answer, picked], **QUIET)
-    compare.click(tab.compare, picked, [one, two, pair, answer], **QUIET)
+    compare.click(tab.compare, picked, [one, two, pair, chosen_], **QUIET)
     for button, which in ((first, True), (second, False)):
         chosen = gr.State(which)
-        button.click(tab.choose, [chosen, pair, tally], [answer, tally, pair], **QUIET)
+        button.click(tab.choose, [chosen, pair, tally], [chosen_, tally, pair], **QUIET)
     on_show(tab.listed, [picked], [picked])
+
+
+def _silent() -> tuple[None, None, None, dict[str, Any], list[int], str]:
+    """Another training's sounds and comparison are none of this one."""
+    return None, None, None, {}, [0, 0], ""
+
+
+def _unsaid() -> str:
+    return ""
 
 
 def _watch() -> gr.Timer:

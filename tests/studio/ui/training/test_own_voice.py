@@ -160,6 +160,25 @@ def test_keeping_and_deleting(tab, studio, done, trainings):
     assert "no training" in tab.keep(ID)
 
 
+def test_what_cannot_be_done_now_is_not_there(tab, done) -> None:
+    """Stop, go on, keep, delete, sounds, comparison, mending."""
+
+    def there(phase: str, **changes: object) -> str:
+        done.tell(DONE.model_copy(update={"phase": phase, **changes}))
+        return "".join("·x"[each["visible"]] for each in tab.parts(ID))
+
+    assert there("done") == "··xxxx·"
+    with done.lock():
+        assert there("training", best=None) == "x··xx··"
+    assert there("training") == there("stopped") == "·x·xxx·"  # it was killed
+    assert there("refused", best=None) == "···xx··"
+    done.segments.mkdir()
+    written(done.segments / "0000.wav", voiced(2.0))
+    done.leave_out([Spoken(file="0000.wav", text="heard", doubtful=Message("no words"))])
+    assert there("refused", best=None) == "···xx·x"
+    assert [each["visible"] for each in tab.parts("")] == [False] * 7
+
+
 def test_two_who_read_at_once_have_readings_of_their_own(tab, trainings, tmp_path) -> None:
     form, recording = ReadingForm(trainings.data), tmp_path / "recording.wav"
     written(recording, voiced(4.5))
@@ -260,7 +279,7 @@ def test_recordings_are_told_one_by_one_before_a_training(tmp_path) -> None:
     assert table.told(None) == table.told([str(tmp_path / "good.txt")]) == ""
     html = table.told([str(path) for path in (good, quiet, noisy, two, tmp_path / "good.txt")])
     assert "4 recordings, 0.1 minutes; 2 are kept out" in html
-    rows = {row.split("</td>")[0]: row for row in html.split("<tr><td>")[1:]}
+    rows = {re.findall("<b>(.*?)</b>", row)[0]: row for row in html.split("<li>")[1:]}
     assert [*rows] == ["&lt;noisy&gt;.wav", "two.wav", "good.wav", "quiet.wav"]
     assert "Kept out: &lt;noisy&gt;.wav: too noisy" in rows["&lt;noisy&gt;.wav"]
     assert "Kept out: more than one person in it" in rows["two.wav"]
@@ -289,7 +308,7 @@ def test_a_recording_is_heard_once_until_it_changes(tmp_path, monkeypatch) -> No
     table.told(files)
     assert "gone.wav cannot be read" in table.told([*files, str(tmp_path / "gone.wav")])
     written(tmp_path / "a.wav", voiced(3.0))
-    assert ">3.0</td>" in table.told(files)
+    assert "3.0 s, level" in table.told(files)
     assert heard == ["a.wav", "b.wav", "gone.wav", "a.wav"]
 
 
@@ -305,8 +324,8 @@ def test_the_recordings_of_somebody_else_are_kept_out(tmp_path) -> None:
     ]
     html = RecordingsTable(embed).told(files)
     assert "13 recordings, 0.9 minutes; 1 are kept out" in html
-    assert html.index("12.wav</td>") < html.index("Kept out: sounds like somebody else")
-    assert html.index("Kept out") < html.index("0.wav</td>", html.index("Kept out"))
+    assert html.index("<b>12.wav") < html.index("Kept out: sounds like somebody else")
+    assert html.index("Kept out") < html.index("<b>0.wav")
     assert "Two people" not in html
     for number in range(5):
         files.append(str(written(tmp_path / f"short{number}.wav", voiced(2.0))))
@@ -321,11 +340,9 @@ def test_the_recordings_of_somebody_else_are_kept_out(tmp_path) -> None:
 def test_a_sentence_is_read_once_it_is_said_whose_voice_it_is(trainings, tmp_path) -> None:
     form, recording = ReadingForm(trainings.data), tmp_path / "recording.wav"
     for said in ("", "Ann", " , "):
-        line, recorder, missing = (each["visible"] for each in form.ready(said))
-        assert (line, recorder, missing) == (False, False, True)
+        assert [each["visible"] for each in form.ready(said)] == [False, True]
     for said in ("Ann Lee", "李安，这是我自己的声音。"):
-        line, recorder, missing = (each["visible"] for each in form.ready(said))
-        assert (line, recorder, missing) == (True, True, False)
+        assert [each["visible"] for each in form.ready(said)] == [True, False]
     written(recording, voiced(4.5))
     form.take(str(recording), ENGLISH[0], "李安，这是我自己的声音。", "the browser")
     assert form.agreed("", "the browser") == "李安，这是我自己的声音。"  # after a reload
