@@ -29,6 +29,7 @@ from training.voice import trainer as trainer_module
 from training.voice.adapter import Adapter
 from training.voice.dataset import Dataset, other_people
 from training.voice.job import Job, JobFolder, Spoken, Status, take_lock
+from training.voice.people import second_person
 from training.voice.rows import LARGEST, LearnedRows, padding_of
 from training.voice.sequences import Line
 from training.voice.trainer import Learner, VoiceTrainer
@@ -167,6 +168,18 @@ def test_somebody_else_is_left_out_and_two_people_are_refused() -> None:
         other_people(lines(*[ann, ben, ann] * 10))
     asking = ann + 0.3 * ben  # one person in two ways of speaking, each always the same
     assert other_people(lines(*[ann, asking, ann] * 10, spread=0.05)) == set()
+
+
+def test_a_single_stranger_is_no_middle_of_a_group() -> None:
+    """Lines of a lively person lie along a way; those on the stranger's side are her own."""
+    random = np.random.default_rng(1)
+    ann, aside = random.standard_normal((2, 64))
+    vectors = ann + np.outer(random.uniform(-0.25, 0.25, 24), aside)
+    vectors += 0.12 * random.standard_normal(vectors.shape)
+    vectors = vectors.astype(np.float32)
+    assert second_person(vectors) == ()
+    vectors[7] = ann + 0.7 * aside
+    assert second_person(vectors) == (7,)
 
 
 def folder_of(data: Path, status: Status | None = None) -> JobFolder:
