@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, TypeAlias
 
@@ -36,7 +35,7 @@ LOOKS, LOOK = 500, 0.01  # how often, in seconds, a lock is asked for that anoth
 
 
 Said: TypeAlias = Annotated[
-    Message, PlainValidator(Message.restored), PlainSerializer(attrgetter("stored"))
+    Message, PlainValidator(Message.restored), PlainSerializer(lambda message: message.stored)
 ]
 NOTHING = Message("")
 
