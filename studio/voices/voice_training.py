@@ -33,6 +33,7 @@ ANOTHER: Final = "Another voice is being trained. Wait until it is done, or stop
 ALREADY: Final = "This voice is being trained already, by another program."
 NONE_YET: Final = "This training has no voice yet."
 WAITING: Final = "It has not begun. Go on begins it, once no other voice is being trained."
+BEGINS: Final = "It begins …"
 STOPPING: Final = "It stops at its next step …"
 INTERRUPTED: Final = "It was interrupted. Start it again: it goes on from the last epoch."
 FULL: Final = (
@@ -77,7 +78,7 @@ class VoiceTraining:
             held.enter_context(turn)
             lock = held.enter_context(folder.lock())
             folder.go_on()
-            folder.tell(folder.status().saying("", phase="preparing"))
+            folder.tell(folder.status().saying(BEGINS, phase="preparing"))
             command = [sys.executable, "-m", PROGRAM, str(folder.path.resolve())]
             command += ["--parent", str(os.getpid())]
             if self.transcriber:

@@ -29,7 +29,7 @@ from training.voice.sequences import Line, LineRows, SequenceMaker, batch_of
 
 HELD_OUT = 10  # one line in so many
 OTHERS = 4  # texts that a line's own is compared with
-LEAST_MARGIN = 0.35  # of the usual one, by which its own text fits better
+LEAST_MARGIN = 0.3  # of the usual one, by which its own text fits better
 MISMATCHED = 0.25  # share of lines with others' words at which the whole list is wrong
 
 

@@ -156,7 +156,9 @@ class Training:
         clone = Clone(dataset.vector)
         general = general_texts(self.job.language, texts, GENERAL)
         self._tell("preparing", "Hearing the clone that it begins from …")
+        began = time.monotonic()
         lines = self._general_lines(clone, general)
+        self._judging = (time.monotonic() - began) * JUDGED / GENERAL  # until one was judged
         judged = self._judged_texts(texts, unseen)
         if not self._status.history:
             began = time.monotonic()

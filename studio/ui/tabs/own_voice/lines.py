@@ -65,7 +65,7 @@ def build(trainings: VoiceTraining, training: gr.Dropdown, timer: gr.Timer) -> D
     with gr.Accordion(word("Mend lines that are left out"), open=False):
         line = gr.Dropdown([], label=word("Line"))
         why = gr.Markdown()
-        sound = gr.Audio(label=word("Recording"), interactive=False)
+        sound = gr.Audio(label=word("Recording"), interactive=False, buttons=["download"])
         text = gr.Textbox("", label=word("Its words"), max_lines=4)
         take = gr.Button(word("Take it"), size="sm")
     heard, there = [sound, text, why], [training, line]

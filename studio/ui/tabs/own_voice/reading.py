@@ -89,7 +89,9 @@ def build(
                 allow_custom_value=True,
             )
             shown = gr.HTML(quoted(texts[0]), elem_classes="timbre-plain")
-        audio = gr.Audio(sources=["microphone"], type="filepath", label=word("Recording"))
+        audio = gr.Audio(
+            sources=["microphone"], type="filepath", label=word("Recording"), buttons=[]
+        )
         gr.HTML(level_meter(), js_on_load=METER, elem_classes="timbre-plain", padding=False)
     counted = gr.HTML(elem_id="own-voice-read", padding=False)
     clear = gr.Button(word("Delete what was read"), size="sm", visible=False)
@@ -100,5 +102,6 @@ def build(
     agreed.change(form.ready, agreed, [recorder, missing], trigger_mode="always_last", **QUIET)
     owner.change(form.told, owner, counted, **QUIET)
     owner.change(form.agreed, [agreed, owner], agreed, **QUIET)
+    owner.change(form.next, [line, owner], line, **QUIET)
     on_show(form.told, [counted], [owner])
     return form.told, counted

@@ -39,6 +39,7 @@ from training.voice.prepare import Way, Wish
 Sound: TypeAlias = tuple[int, Pcm]  # what Gradio plays: a rate and samples
 
 TICK: Final = 2.0  # seconds between two looks
+REST: Final = 10.0  # where nothing is learned: another page may begin it again
 PAIRS: Final = 6  # of the blind comparison
 ABOUT: Final = (
     "Ten minutes of one person, read or told in a quiet room, can make a voice that is nearer than "
@@ -57,7 +58,9 @@ WHAT_EACH_GIVES: Final = (
     "minutes and nearly all after ten, but takes the room of a model and is started by itself."
 )
 GOING: Final = ("preparing", "training")
+SURE: Final = Message("Press Delete again: the recordings of this training go for good.")
 NONE: Final = "No training yet."
+READING: Final = "Reading the recordings …"
 
 
 class OwnVoiceTab:
@@ -118,12 +121,22 @@ class OwnVoiceTab:
         message = Message("{name} is saved. You find it in every list of voices.", name=saved.name)
         return tell(message)
 
-    def delete(self, training: str | None) -> tuple[str, Update]:
+    def delete(self, training: str | None, asked: str) -> tuple[str, Update, str, Update]:
+        """Delete at the second press; `asked` is the training whose button was pressed before."""
+        training = training or ""
+        if asked != training:
+            return tell(SURE), gr.skip(), training, gr.skip()
         try:
-            self._trainings.delete(training or "")
+            self._trainings.delete(training)
         except TimbreError as error:
-            return warning(error), gr.skip()
-        return tell(Message("Deleted, with its recordings.")), self.listed("")
+            return warning(error), gr.skip(), "", gr.skip()
+        listed = self.listed("")
+        return (
+            tell(Message("Deleted, with its recordings.")),
+            listed,
+            "",
+            self.told(listed["value"]),
+        )
 
     def _do(self, training: str | None, action: Any) -> str:
         try:
@@ -157,7 +170,7 @@ class OwnVoiceTab:
         return told(status, self._trainings.folder(training).left_out)
 
     def look(self, training: str | None) -> tuple[Update, Update]:
-        """The status, and whether to poll again."""
+        """The status, and how soon to look again."""
         if not training:  # the message that is shown tells why it did not begin
             return gr.skip(), gr.Timer(active=False)
         text = self.told(training)
@@ -165,7 +178,7 @@ class OwnVoiceTab:
             going = self._trainings.status(training).phase not in ENDED
         except TimbreError:
             going = False
-        return text, gr.Timer(active=going)
+        return text, gr.Timer(TICK if going else REST, active=True)
 
     def parts(self, training: str | None) -> list[Update]:
         """Which parts are there: stop, go on, keep, delete, sounds, comparison, mending."""
@@ -314,23 +327,25 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                 answer = gr.Markdown(elem_id="own-voice-answer")
                 with gr.Column(visible=False) as hearing:
                     epoch = gr.Dropdown([], label=word("Hear an epoch"))
-                    sound = gr.Audio(label=word("Sample"), interactive=False)
+                    sound = gr.Audio(label=word("Sample"), interactive=False, buttons=["download"])
                 with gr.Column(visible=False) as comparing:
                     gr.Markdown(word(COMPARE))
                     compare = gr.Button(word("Compare"), size="sm")
                     with gr.Row():
-                        one = gr.Audio(label="A", interactive=False)
-                        two = gr.Audio(label="B", interactive=False)
+                        one = gr.Audio(label="A", interactive=False, buttons=["download"])
+                        two = gr.Audio(label="B", interactive=False, buttons=["download"])
                     with gr.Row():
                         first = gr.Button(word("A is nearer"), size="sm")
                         second = gr.Button(word("B is nearer"), size="sm")
-                    chosen_ = gr.Markdown(min_height=24)
+                    verdict = gr.Markdown(min_height=24)
                 with gr.Column(visible=False) as mending:
                     mended = lines.build(trainings, picked, timer)
-    pair, tally = gr.State({}), gr.State([0, 0])
+    pair, tally, asked_twice = gr.State({}), gr.State([0, 0]), gr.State("")
     asked, looked = [files, name, language, agreed, way, owner], [shown, timer]
     parts = [stop, go_on, keep, delete, hearing, comparing, mending]
-    begun = begin.click(tab.start, asked, [shown, picked], **QUIET)
+    begun = begin.click(_reading, None, shown, **QUIET).then(
+        tab.start, asked, [shown, picked], **QUIET
+    )
     begun.then(_watch, None, timer, **QUIET)
     begun.then(read, owner, counted, **QUIET)
     mended.then(tab.told, picked, shown, **QUIET).then(tab.parts, picked, parts, **QUIET)
@@ -341,7 +356,8 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
         event(tab.look, picked, looked, **QUIET)
         event(tab.parts, picked, parts, **QUIET)
     picked.change(tab.sounds, picked, epoch, **QUIET)
-    picked.change(_silent, None, [sound, one, two, pair, tally, chosen_], **QUIET)
+    silent = [sound, one, two, pair, tally, verdict, asked_twice]
+    picked.change(_silent, None, silent, **QUIET)
     picked.input(_unsaid, None, answer, **QUIET)
     timer.tick(tab.sounds, [picked, epoch], epoch, **QUIET)
     epoch.input(tab.hear, [picked, epoch], sound, **QUIET)
@@ -349,22 +365,27 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
         acted = button.click(action, picked, shown, **QUIET)
         acted.then(tab.parts, picked, parts, **QUIET).then(_watch, None, timer, **QUIET)
     keep.click(tab.keep, picked, answer, **QUIET)
-    delete.click(tab.delete, picked, [answer, picked], **QUIET)
-    compare.click(tab.compare, picked, [one, two, pair, chosen_], **QUIET)
+    delete.click(tab.delete, [picked, asked_twice], [answer, picked, asked_twice, shown], **QUIET)
+    compare.click(tab.compare, picked, [one, two, pair, verdict], **QUIET)
     for button, which in ((first, True), (second, False)):
         chosen = gr.State(which)
-        button.click(tab.choose, [chosen, pair, tally], [chosen_, tally, pair], **QUIET)
+        button.click(tab.choose, [chosen, pair, tally], [verdict, tally, pair], **QUIET)
     on_show(tab.listed, [picked], [picked])
 
 
-def _silent() -> tuple[None, None, None, dict[str, Any], list[int], str]:
+def _silent() -> tuple[None, None, None, dict[str, Any], list[int], str, str]:
     """Another training's sounds and comparison are none of this one."""
-    return None, None, None, {}, [0, 0], ""
+    return None, None, None, {}, [0, 0], "", ""
 
 
 def _unsaid() -> str:
     return ""
 
 
+def _reading() -> str:
+    """Long recordings take a while, before there is a training to follow."""
+    return both(READING)
+
+
 def _watch() -> gr.Timer:
-    return gr.Timer(active=True)
+    return gr.Timer(TICK, active=True)

@@ -121,11 +121,11 @@ def test_what_begins_is_shown_and_followed(studio, trainings, tmp_path, monkeypa
         folder.tell(Status(phase="training", text="Epoch 1 of 8, about 4 minutes left"))
         text, timer = tab.look(ID)
         assert "about 4 minutes left" in text
-        assert timer.active
+        assert (timer.active, timer.value) == (True, own_voice.TICK)
         assert "next step" in tab.stop(ID)  # at once, though the process hears of it later
     text, timer = tab.look(ID)  # it was killed
     assert "goes on from the last epoch" in text
-    assert not timer.active
+    assert (timer.active, timer.value) == (True, own_voice.REST)  # another page may go on
 
 
 def test_a_comparison_is_blind_and_counts(tab, done):
@@ -152,8 +152,12 @@ def test_keeping_and_deleting(tab, studio, done, trainings):
     saved = studio.library.find("Ann")
     assert saved.card.kind == "trained"
     assert saved.voice.trained
-    spoken, listed = tab.delete(ID)
+    spoken, _, asked, _ = tab.delete(ID, "another")
+    assert "again" in spoken
+    assert done.path.exists()
+    spoken, listed, _, status = tab.delete(ID, asked)
     assert "with its recordings" in spoken
+    assert "No training yet" in status
     assert listed["choices"] == []
     assert not done.path.exists()
     assert studio.library.find("Ann") is not None  # what was kept stays
