@@ -21,6 +21,7 @@ from engine import (
 from studio.cli.app_context import MINI
 from studio.context import open_studio
 from studio.voices.sample_vectors import mean_vector
+from studio.voices.voice_training import VoiceTraining
 from tests.support.browser import OpenPage, expect, open_tab, serve_page
 from tests.support.programs import CACHE
 
@@ -119,3 +120,35 @@ def test_the_level_is_shown_while_something_is_recorded(open_page: OpenPage, url
         expect(level.get_by_text(advice)).to_be_visible()
     page.locator("#clone-recording .stop-button").click()
     expect(level).to_be_hidden()
+
+
+def test_sentences_are_read_after_consent_with_the_meter_beside_them(
+    open_page: OpenPage,
+    browser: Any,
+    engine: SpeechEngine,
+    library: Library,
+    recordings: list[Path],
+    tmp_path: Path,
+) -> None:
+    trainings = VoiceTraining(tmp_path)
+    with serve_page(open_studio(engine, library, trainings=trainings)) as url:
+        page = open_page("about:blank")
+        page.add_init_script(MICROPHONE)
+        page.goto(url)
+        open_tab(page, "Clone")
+        page.get_by_text("Train a better one").click()
+        own = page.locator("#own-voice")
+        record, meter = own.locator(".record-button"), own.locator(".timbre-level")
+        expect(own.get_by_text("write first whose voice it is")).to_be_visible()
+        expect(record).to_be_hidden()
+        expect(own.get_by_role("button", name="Delete", exact=True)).to_be_hidden()
+        own.get_by_label("Whose voice it is, and that they agree").fill("Ann Lee, my own voice")
+        expect(record).to_be_visible()
+        record.click()
+        expect(meter).to_have_attribute("data-level", "good")
+        expect(page.locator(".timbre-level:visible")).to_have_count(1)
+        own.locator(".stop-button").click()
+        expect(own.locator("#own-voice-read")).to_contain_text("telephone")  # a tone is no speech
+        own.locator("input[type=file]").first.set_input_files(recordings)
+        expect(own.locator("#own-voice-heard li")).to_have_count(len(recordings))
+        expect(own.locator("#own-voice-heard svg")).to_have_count(len(recordings))
