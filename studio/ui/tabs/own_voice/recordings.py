@@ -25,7 +25,7 @@ NOISY: Final = 26.0  # dB between speech and noise
 OPEN: Final = 12  # files whose table is shown at once
 PIECES: Final = 8  # of a long recording whose speaker is asked for
 REMEMBERED: Final = 2_000  # files
-SUM: Final = "{count} recordings, {minutes:.1f} minutes; {bad} are kept out."
+SUM: Final = "{count} recordings, {minutes:.1f} minutes; kept out: {bad}."
 NUMBERS: Final = (
     "{seconds:.1f} s, level {level:.0f} dB, noise {noise:.0f} dB below the speech, "
     "{clipped:.1%} clipped"

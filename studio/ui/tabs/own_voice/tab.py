@@ -270,7 +270,7 @@ def told(status: Status, left_out: Sequence[Spoken] = ()) -> str:
     table = f"<table><tr>{head}</tr>{rows}</table>" if rows else ""
     bar = f'<progress max="1" value="{share:.3f}"></progress>'
     reasons = "".join(f"<li>{both(each.reason)}</li>" for each in left_out)
-    head = both("{count} lines are left out", count=len(left_out))
+    head = both("Lines left out: {count}", count=len(left_out))
     out = f"<details><summary>{head}</summary><ul>{reasons}</ul></details>" if reasons else ""
     return f"<p>{both(status.text)}</p>{bar}{table}{out}"
 

@@ -282,7 +282,7 @@ def test_recordings_are_told_one_by_one_before_a_training(tmp_path) -> None:
     two = written(tmp_path / "two.wav", np.concatenate([voiced(4.5, 100), voiced(4.5, 190)]))
     assert table.told(None) == table.told([str(tmp_path / "good.txt")]) == ""
     html = table.told([str(path) for path in (good, quiet, noisy, two, tmp_path / "good.txt")])
-    assert "4 recordings, 0.1 minutes; 2 are kept out" in html
+    assert "4 recordings, 0.1 minutes; kept out: 2" in html
     rows = {re.findall("<b>(.*?)</b>", row)[0]: row for row in html.split("<li>")[1:]}
     assert [*rows] == ["&lt;noisy&gt;.wav", "two.wav", "good.wav", "quiet.wav"]
     assert "Kept out: &lt;noisy&gt;.wav: too noisy" in rows["&lt;noisy&gt;.wav"]
@@ -327,7 +327,7 @@ def test_the_recordings_of_somebody_else_are_kept_out(tmp_path) -> None:
         str(written(tmp_path / f"{n}.wav", voiced(seconds))) for n, seconds in enumerate(lengths)
     ]
     html = RecordingsTable(embed).told(files)
-    assert "13 recordings, 0.9 minutes; 1 are kept out" in html
+    assert "13 recordings, 0.9 minutes; kept out: 1" in html
     assert html.index("<b>12.wav") < html.index("Kept out: sounds like somebody else")
     assert html.index("Kept out") < html.index("<b>0.wav")
     assert "Two people" not in html
@@ -338,7 +338,7 @@ def test_the_recordings_of_somebody_else_are_kept_out(tmp_path) -> None:
     def unable(_: Waveform) -> Vector:
         raise InvalidVoice("No model clones.")
 
-    assert "0 are kept out" in RecordingsTable(unable).told(files)
+    assert "kept out: 0" in RecordingsTable(unable).told(files)
 
 
 def test_a_sentence_is_read_once_it_is_said_whose_voice_it_is(trainings, tmp_path) -> None:
