@@ -109,7 +109,7 @@ def build(
     )
     _watch(speaking, fields, count, about.told, lock, dice)
     _pick(speaking, picker, about, favourites or favourite_voices())
-    back()(speaking.starts, None, [start], **QUICK)
+    on_show(speaking.starts, [start], also=[back()])
     wanted = gr.Textbox("", elem_id="speak-wanted", elem_classes="timbre-unseen")
     wanted.change(speaking.use, wanted, [picker.voice, wanted], **QUICK)
     _draft(speaking, fields, lock, about.told)
