@@ -82,7 +82,8 @@ class RecordingsTable:
             return self._listened(path)  # which says what is wrong
         key = str(path), state.st_mtime_ns, state.st_size
         found = self._known.pop(key, None) or self._listened(path)
-        self._known[key] = found
+        if found.fault or found.vectors:  # a model that is busy now may hear who speaks later
+            self._known[key] = found
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         return found

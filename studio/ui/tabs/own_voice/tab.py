@@ -53,9 +53,14 @@ NO_MODEL: Final = Message("No model here clones, so none can begin a voice from 
 COMPARE: Final = "Which is more like the person? You do not see which is the clone."
 WAYS: Final = (("A voice: a small file", "rows"), ("A model of its own", "adapter"))
 WHAT_EACH_GIVES: Final = (
-    "A small file is chosen like any voice and speaks beside all others: of one man it had a third "
-    "of what the clone lacks after ten minutes. A model of its own had half of it after three "
-    "minutes and nearly all after ten, but takes the room of a model and is started by itself."
+    "A small file is chosen like any voice and speaks beside all others: with ten minutes it goes "
+    "about a quarter of the way from the clone to the person, and mends the pitch. A model of its "
+    "own goes half of the way where the model can carry the voice at all; it takes the room of a "
+    "model and is started by itself."
+)
+NO_RECOGNISER: Final = (
+    "No recogniser is named here (TIMBRE_TRANSCRIBER), so nobody hears whether words suffer, which "
+    "a model of its own does more often: listen to it before you keep it."
 )
 GOING: Final = ("preparing", "training")
 SURE: Final = Message("Press Delete again: the recordings of this training go for good.")
@@ -315,6 +320,8 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                     label=word("What is learned"),
                     info=word(WHAT_EACH_GIVES),
                 )
+                if not trainings.transcriber:
+                    gr.Markdown(word(NO_RECOGNISER), elem_classes="timbre-hint")
                 begin = gr.Button(word("Train"), variant="primary")
             with gr.Column(min_width=320):
                 picked = gr.Dropdown([], label=word("Training"))
