@@ -102,7 +102,9 @@ _STREET = re.compile(rf"(?<=[a-z0-9] )({'|'.join(_STREETS)})\b(\.?)(?!\w)")
 _AVENUE = re.compile(r"(?<!\w)(Ave|Av|Blvd)\.(?=\s[A-Z])")  # "Ave. Foch"
 _NAMED = re.compile(r"(?:[A-Z][\w'’-]{1,30}|[0-9]{1,4}(?:st|nd|rd|th))\s$")
 _SAINT = re.compile(r"(?<!\w)(?:St|Ste)\b\.?(?=\s?[A-Z][a-z])")
-_AFTER = re.compile(rf"(?<=\w)(,?\s)({'|'.join(_AFTER_NAMES)})(?:\.|\b(?!\.))(?!\w)")
+_AFTER = re.compile(
+    rf"(?:(?<=[\w&])|(?<=\.)(?=,))(,?\s)({'|'.join(_AFTER_NAMES)})(?:\.|\b(?!\.))(?!\w)"
+)
 _NUMBERED = re.compile(
     r"(?<![\w.'’])(?:(?<![0-9]\s)|(?=No\.))"
     rf"((?i:{'|'.join(sorted(_BEFORE_NUMBERS, key=len, reverse=True))}))\.\s?"

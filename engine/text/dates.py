@@ -48,11 +48,15 @@ _DECADE_BEFORE = re.compile(
     r"(?:[0-9]0['’]?s,?\s(?:and|or|to)\s)?|ties,?\s(?:and|or|to)\s)$",
     re.IGNORECASE,
 )
-_AGES = re.compile(r"(?<=[a-z]-)([0-9]{1,2})s(?!\w)")  # "under-16s"
+_AGES = re.compile(r"(?<=[A-Za-z]-)([0-9]{1,2})s(?!\w)")  # "under-16s", "F-16s"
 _SHORT_YEAR = re.compile(r"(?<=\s)['’‘]([0-9]{2})(?!\w)")
 _HALF = r"(?:\s?([AaPp])(?:\.\s?[Mm]\.?|[Mm])(?!\w))"
 _CLOCK = re.compile(
     rf"(?<![\w.,:/-])([01]?[0-9]|2[0-4])[:]([0-5][0-9])(?::([0-5][0-9]))?(\.[0-9]{{1,3}})?(?:h\b)?{_HALF}?(?![\w:])"
+)
+_LAP = re.compile(  # minutes and seconds: no hour is so late
+    r"(?<![\w.,:/-])(?<!\bratio )(?<!\bratio of )"
+    r"(2[5-9]|[3-5][0-9]):([0-5][0-9])(\.[0-9]{1,3})?(?![\w:])"
 )
 _DOTTED = re.compile(rf"(?<![\w.,:/-])(1[0-2]|0?[1-9])\.([0-5][0-9]){_HALF}")
 _HOUR = re.compile(rf"(?<![\w.,:/])(1[0-2]|0?[1-9]){_HALF}")
@@ -70,7 +74,7 @@ _BOOKS = (
     "Nehemiah|Esther|Job|Psalms?|Proverbs|Ecclesiastes|Isaiah|Jeremiah|Ezekiel|Daniel|Hosea|Joel|"
     "Amos|Obadiah|Jonah|Micah|Habakkuk|Malachi|Matthew|Mark|Luke|John|Acts|Romans|Corinthians|"
     "Galatians|Ephesians|Philippians|Colossians|Thessalonians|Timothy|Titus|Hebrews|James|Peter|"
-    "Jude|Revelations?|Quran|Surah"
+    "Jude|Revelations?|Quran|Surah?"
 )
 _VERSE = re.compile(rf"\b({_BOOKS})\s([0-9]{{1,3}}):([1-9][0-9]{{0,2}})(?![\w:])")
 _MILITARY = re.compile(
@@ -126,6 +130,7 @@ def times(text: str) -> str:
     text = _MILITARY.sub(_say_military, text)
     text = _HOURS.sub(lambda m: f"{_clock(m[1], m[2][1:], '', True)} to ", text)
     text = _SPAN.sub(" to ", text)
+    text = _LAP.sub(_say_lap, text)
     text = _CLOCK.sub(_say_clock, text)
     text = _DOTTED.sub(lambda m: _clock(m[1], m[2], m[3] or "") + _stop(m), text)
     text = _HOUR.sub(lambda m: _clock(m[1], "00", m[2] or "") + _stop(m), text)
@@ -166,7 +171,7 @@ def _valid(day: str) -> bool:
     return 1 <= int(day) <= 31
 
 
-def _short_year(digits: str) -> str:
+def full_year(digits: str) -> str:
     if len(digits) == 4:
         return digits
     return f"{'19' if digits > '50' else '20'}{digits}"
@@ -186,7 +191,7 @@ def _say_slashed(match: re.Match[str]) -> str:
         month, day = day, month
     if int(month) > 12:
         return match[0]
-    when = year(_short_year(last))
+    when = year(full_year(last))
     if (month, day) == (first, second):
         return f"{MONTHS[int(month) - 1]} {ordinal(day)}, {when}"
     return f"the {ordinal(day)} of {MONTHS[int(month) - 1]}, {when}"
@@ -232,6 +237,11 @@ def _say_clock(match: re.Match[str]) -> str:
     if fraction:
         spoken += f" point {spelled(fraction)}"
     return spoken + _stop(match)
+
+
+def _say_lap(match: re.Match[str]) -> str:
+    fraction = f" point {spelled(match[3][1:])}" if match[3] else ""
+    return f"{cardinal(match[1])} {pair(match[2])}{fraction}"
 
 
 def _clock(hour: str, minute: str, half: str, bare: bool = False) -> str:

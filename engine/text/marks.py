@@ -10,7 +10,8 @@ from engine.text.number_words import cardinal, spelled
 
 _SAID = {
     "&": " and ", "+": " plus ", "=": " equals ", "@": " at ", "%": " percent ", "§": " section ",
-    "©": " copyright ", "×": " times ", "÷": " divided by ", "≈": " about ", "≠": " is not ",
+    "♭": " flat ", "♯": " sharp ", "©": " copyright ",
+    "×": " times ", "÷": " divided by ", "≈": " about ", "≠": " is not ",
     "≤": " at most ", "≥": " at least ", "∞": " infinity ", "√": " root ", "±": " plus or minus ",
     "™": " ", "®": " ", "→": " to ", "⇒": " to ", "➔": " to ", "➜": " to ", "➡": " to ", "←": " from ", "£": " pounds ",  # noqa: E501
     "€": " euros ", "$": " dollars ", "¥": " yen ", "°": " degrees ", "№": " number ",

@@ -132,7 +132,7 @@ _LONE = re.compile(
 _COMPASS = re.compile(r"(?<=[0-9])\s?°\s?([NSEW])(?!\w)")
 _SEASON = re.compile(r"(?<![\w.,/-])([12][0-9]{3})/([0-9]{2})(?![\w/])")
 _ORDINALS = re.compile(r"(?<=[0-9](?:st|nd|rd|th))\s?[-–]\s?(?=[0-9]{1,4}(?:st|nd|rd|th))")
-_COMPARED = re.compile(r"(?<![\w<>])([<>])\s?(?=[0-9])")
+_COMPARED = re.compile(r"(?<![\w<>])([<>])\s?(?=[0-9$£€.])")
 _TIMES = re.compile(r"(?<![\w.,])([0-9]{1,5}(?:\.[0-9]{1,3})?)\s?[x×]\s?(?=[0-9])")
 _FOLD = re.compile(r"(?<![\w.,])([0-9]{1,4}(?:\.[0-9]{1,2})?)\s?[x×](?!\w)")
 _ORDINAL = re.compile(r"(?<![\w.,])([0-9]{1,3}(?:,[0-9]{3}){0,4}|[0-9]{1,12})(?:st|nd|rd|th)(?!\w)")
@@ -201,6 +201,7 @@ def amounts(text: str, before: str) -> str:
     """Money, measures, percent and fractions. `before`: the text to the left."""
     text = _PRESSURE.sub(lambda m: f"{cardinal(m[1])} over {m[2]}", text)
     text = _SCIENTIFIC.sub(_say_scientific, text)
+    text = _COMPARED.sub(lambda m: f"{_SUMS[m[1]]} ", text)
     if _EQUATION.search(text):
         text = _LESS.sub(" minus ", text)
         text = _TERM.sub(_say_term, text)
@@ -239,7 +240,6 @@ def plain_numbers(text: str, before: str) -> str:
     text = _HASH.sub(lambda m: m[1] or "number ", text)
     text = _ORDINALS.sub(" to ", text)
     text = _ORDINAL.sub(lambda m: ordinal(m[1].replace(",", "")), text)
-    text = _COMPARED.sub(lambda m: f"{_SUMS[m[1]]} ", text)
     text = _RATIO.sub(lambda m: f"{number(m[1])} to {number(m[2])}", text)
     text = _SCALED.sub(_say_scaled, text)
     text = _RANGE.sub(_say_range, text)
@@ -398,7 +398,7 @@ def _say_fraction(match: re.Match[str]) -> str:
     after = match.string[match.end() :]
     if (top, bottom) in (("24", "7"), ("9", "11"), ("20", "20"), ("50", "50"), ("4", "4")):
         return f"{cardinal(top)} {cardinal(bottom)}"
-    if top == bottom and top != "0":
+    if (top == bottom and top != "0") or (top == "0" and bottom in ("5", "10", "20", "100")):
         return f"{number(top)} out of {number(bottom)}"
     if top == "0" or bottom in ("0", "1") or int(top) > int(bottom):
         return f"{number(top)} slash {number(bottom)}"

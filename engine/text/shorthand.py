@@ -11,7 +11,14 @@ import re
 from collections.abc import Callable
 
 from engine.text.abbreviations import COUNTED, roman_value
-from engine.text.dates import MONTHS, SHORT_DAYS, SHORT_MONTHS, month_name, weekday_name
+from engine.text.dates import (
+    MONTHS,
+    SHORT_DAYS,
+    SHORT_MONTHS,
+    full_year,
+    month_name,
+    weekday_name,
+)
 from engine.text.letters import letter_names
 from engine.text.number_words import raised_to
 
@@ -43,6 +50,17 @@ _THINGS = "km|miles|people|users|years|tons|tonnes|views|subscribers"
 
 _AMOUNT = r"(?<![\w.,/])([0-9]{1,3}(?:[\s/][0-9/]{1,5})?|[½⅓⅔¼¾⅛])"
 _SPOONS = {"c": "cup", "T": "tablespoon", "t": "teaspoon", "qt": "quart", "pts": "pint"}
+_PER = {None: "", "/s": " per second", "/L": " per liter"}
+_LETTERED = {  # units that have no other rule
+    "bps": "basis points", "pts": "points", "mmol": "millimoles", "µL": "microliters",
+    "µl": "microliters", "Gbit": "gigabits", "Mbit": "megabits", "kbit": "kilobits",
+}  # fmt: skip
+_GOSPELS = {
+    "Gen": "Genesis", "Exod": "Exodus", "Lev": "Leviticus", "Deut": "Deuteronomy", "Ps": "Psalm",
+    "Prov": "Proverbs", "Isa": "Isaiah", "Jer": "Jeremiah", "Ezek": "Ezekiel", "Dan": "Daniel",
+    "Matt": "Matthew", "Rom": "Romans", "Gal": "Galatians", "Eph": "Ephesians",
+    "Phil": "Philippians", "Col": "Colossians", "Heb": "Hebrews", "Rev": "Revelation",
+}  # fmt: skip
 _PROCEDURES = {"Civ": "Civil", "Crim": "Criminal", "App": "Appellate", "Bankr": "Bankruptcy"}
 _BOOKS = {
     "Cor": "Corinthians", "Sam": "Samuel", "Kgs": "Kings", "Chron": "Chronicles",
@@ -85,11 +103,86 @@ def _say_angle(match: re.Match[str]) -> str:
     return " ".join(part for part in (*parts, _WINDS.get(wind or "", "")) if part)
 
 
+def _say_odds(match: re.Match[str]) -> str:
+    """ "at 7/2", more than a whole, are odds; "at 1/2" is a half."""
+    before, high, low, named = match.groups()
+    if not named and (not before or int(high) <= int(low) or not 0 < int(low) <= 33):
+        return match[0]
+    return f"{before + ' ' if before else ''}{high} to {low}{named or ''}"
+
+
 _Say = Callable[[re.Match[str]], str]
 _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
     (re.compile(r"&(?:amp|lt|gt|quot|nbsp|apos|#39);"), lambda m: html.unescape(m[0])),
     (re.compile(r"(?<!\S)(?:<3|[:;]-?[)(DPp]|xD)(?!\S)"), lambda m: ""),
     (re.compile(r"\bN[º°]\s?(?=[0-9])"), lambda m: "number "),
+    (  # 6.02×10²³
+        re.compile(rf"(?<=[0-9])\s?[x×·]\s?10(?=[{_SMALL}⁻])"),
+        lambda m: " times 10",
+    ),
+    (
+        re.compile(r"(?<=[0-9])\s?(bps|pts|mmol|µ[Ll]|[GMk]bit)(/[sL])?(?!\w)"),
+        lambda m: f" {_LETTERED[m[1]]}{_PER[m[2]]}",
+    ),
+    (re.compile(r"(?<=[0-9]{2})-bit\b"), lambda m: " bit"),
+    (re.compile(r"\bBoeing\s7([0-9]7s?)(?!\w)"), lambda m: f"Boeing seven-{m[1]}"),
+    (re.compile(r"(?<=['’][0-9]{2})\s?[-–]\s?(?=['’][0-9]{2}(?!\w))"), lambda m: " to "),
+    (
+        re.compile(rf"\b({'|'.join(_GOSPELS)})\.?\s(?=[0-9]{{1,3}}:[0-9])"),
+        lambda m: f"{_GOSPELS[m[1]]} ",
+    ),
+    (re.compile(r"\b([Ee])p(s?)\.\s?(?=[0-9])"), lambda m: f"{m[1]}pisode{m[2]} "),
+    (
+        re.compile(r"\b[Ss]0?([0-9]{1,2})[Ee]0?([0-9]{1,2})\b"),
+        lambda m: f"season {m[1]} episode {m[2]}",
+    ),
+    (re.compile(r"°\s?(?=(?:angle|turn|bend|rotation|view|heat)\b)"), lambda m: " degree "),
+    (re.compile(r"\b[Nn]r\.\s?(?=[0-9])"), lambda m: "number "),
+    (
+        re.compile(r"\bsq\.?\s(?=(?:miles?|feet|foot|(?:kilo|centi)?met(?:er|re)s?|yards?|inch(?:es)?)\b)"),
+        lambda m: "square ",
+    ),
+    (re.compile(r"(?<![\w.,])([0-9]{1,3})['’](?=[0-9]{3}(?!\w))"), lambda m: m[1]),  # 1'234 francs
+    (  # 0900-1700
+        re.compile(
+            r"(?<![\w.,:/+-])(0[0-9][0-5][0-9])\s?[-–—]\s?((?:[01][0-9]|2[0-3])[0-5][0-9])"
+            r"(?![\w]|[.,:/-][0-9])"
+        ),
+        lambda m: f"{m[1]} hours to {m[2]} hours",
+    ),
+    (  # at 7/2, a 100/1 outsider
+        re.compile(
+            r"(?:\b([Aa]t|[Oo]f|[Oo]dds)\s)?(?<![\w.,/])([0-9]{1,4})/([0-9]{1,2})(?![\w/]|[.,][0-9]|\s?=)"
+            r"(\s(?:favou?rite|outsider|shot|against)\b)?"
+        ),
+        _say_odds,
+    ),
+    (  # cricket's
+        re.compile(
+            r"\b(were|was|reached|made|score)"
+            r"\s([0-9]{3})/([0-9])(?![\w/]|\s?=|\.[0-9])"
+        ),
+        lambda m: f"{m[1]} {m[2]} for {m[3]}",
+    ),
+    (  # on 12.5.90
+        re.compile(
+            r"\b([Oo]n|[Ss]ince|[Uu]ntil|[Dd]ated|[Bb]efore|[Aa]fter|[Bb]orn)\s"
+            r"(0?[1-9]|[12][0-9]|3[01])\.(0?[1-9]|1[0-2])\.([0-9]{2})(?![\w]|[.,][0-9])"
+        ),
+        lambda m: f"{m[1]} {m[2]}.{m[3]}.{full_year(m[4])}",
+    ),
+    (
+        re.compile(r"\bISSN:?\s([0-9]{4})-([0-9]{3}[0-9X])(?!\w)"),
+        lambda m: f"{letter_names('ISSN')} {' '.join(m[1])}, {' '.join(m[2])}",
+    ),
+    (
+        re.compile(r"\b([Tt]emp)(s?)\.(?=\s(?:is|was|were|are|of|in|at|will|rose|fell|outside|inside)\b)"),
+        lambda m: f"{m[1]}erature{m[2]}",
+    ),
+    (
+        re.compile(r"\b([Ll])(at|ong)\.(?=\s[0-9])"),
+        lambda m: f"{m[1]}{'atitude' if m[2] == 'at' else 'ongitude'}",
+    ),
     (  # 7.30–11am
         re.compile(
             rf"(?<![\w.,:/])({_HOUR})\.([0-5][0-9])"
@@ -117,7 +210,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         lambda m: f"{m[1]} to {m[2]} ",
     ),
     (
-        re.compile(r"(?<![\w.,])([0-9]{1,3})k(?=\s(?:run|race|walk|runners?)\b)"),
+        re.compile(r"(?<![\w.,])([0-9]{1,3})[kK](?=\s(?:run|race|walk|runners?)\b)"),
         lambda m: f"{m[1]} kay",
     ),
     (
@@ -234,7 +327,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         lambda m: f"{m[1] or ''}, ",
     ),
     (
-        re.compile(r"(?<![\w.,])([0-9]{2,3}\.[0-9])\s([CF])(?![\w'’+#-])"),
+        re.compile(r"(?<![\w.,])([0-9]{2,3}\.[0-9])\s?([CF])(?![\w'’+#-])"),
         lambda m: f"{m[1]}°{m[2]}",
     ),
     (  # 1-1½
@@ -268,7 +361,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         re.compile(r"\bFed\.\sR\.\s(Civ|Crim|App|Bankr)\.\sP\."),
         lambda m: f"Federal Rule of {_PROCEDURES[m[1]]} Procedure",
     ),
-    (re.compile(r"(?<=[0-9%])\sp\.a(?:\.(?=\s[a-z(]|[,;:)]))?(?!\w)"), lambda m: " per annum"),
+    (re.compile(r"(?<=[0-9%kmn])\sp\.a(?:\.(?=\s[a-z(]|[,;:)]))?(?!\w)"), lambda m: " per annum"),
     (
         re.compile(r"(?<![\w.,/:$£€+-])(0[0-9])\.([0-5][0-9])(?!\w|[.,][0-9]|\s?%)"),
         lambda m: f"{m[1]}:{m[2]}",
@@ -314,7 +407,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
     ),
 )  # fmt: skip
 _ANY = re.compile(
-    rf"[0-9&:;<>=|~º°⁺⁻ⁿ{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|\b[ivxl]{{1,6}}\b|Fed\."
+    rf"[0-9&:;<>=|~º°⁺⁻ⁿ{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|\b[ivxl]{{1,6}}\b|Fed\."
 )
 
 
