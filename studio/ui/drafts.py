@@ -42,9 +42,15 @@ def keep_draft(name: str, fields: Sequence[Any]) -> Dependency | None:
     if load is None:
         return None
     key = f"timbre-draft-{name}"
+    choices = [_choices(field) for field in fields]
     changes = [field.change for field in fields]
     gr.on(changes, None, list(fields), None, js=on_event(SCRIPT, "keep", key), **QUIET)
     filled: Dependency = load(
-        None, list(fields), list(fields), js=on_event(SCRIPT, "fill", key), **QUIET
+        None, list(fields), list(fields), js=on_event(SCRIPT, "fill", key, choices), **QUIET
     )
     return filled
+
+
+def _choices(field: Any) -> list[Any] | None:
+    """All that a field may have, as Gradio refuses a whole event for a choice that is no more."""
+    return [value for _, value in field.choices] if isinstance(field, gr.Radio) else None

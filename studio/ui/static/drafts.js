@@ -7,8 +7,9 @@ export const drafts = new Set(); // names of those that were filled in
 const isThere = (value) => fetch(value.url, { method: 'HEAD' }).then(({ ok }) => ok, () => false);
 const filled = async (value) => (value?.url && !(await isThere(value)) ? null : value);
 
-// The values that this tab had last, or the browser; [] sets nothing.
-export async function fill(name, ...now) {
+// The values that this tab had last, or the browser; [] sets nothing. `choices`: of each field all that
+// it may have, null for any; a choice that is no more stays as it is now.
+export async function fill(name, choices, ...now) {
   let kept = null;
   try {
     kept = JSON.parse(sessionStorage.getItem(name) ?? localStorage.getItem(name));
@@ -17,7 +18,8 @@ export async function fill(name, ...now) {
   }
   drafts.add(name);
   if (kept?.length !== now.length) return []; // somebody may be typing by now
-  return Promise.all(kept.map(filled));
+  const there = (value, n) => !choices[n] || choices[n].includes(value);
+  return Promise.all(kept.map((value, n) => (there(value, n) ? filled(value) : now[n])));
 }
 
 export function keep(name, ...now) {

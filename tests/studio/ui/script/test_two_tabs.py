@@ -191,3 +191,18 @@ def test_an_instruction_survives_another_voice(open_page: OpenPage, url: str) ->
             arg=open_,
         )
         expect(instruction).to_have_value("slowly, with a smile")
+
+
+def test_a_draft_of_choices_that_are_no_more_keeps_the_rest(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
+    page.get_by_label("Text", exact=True).first.fill("Of before.")
+    page.wait_for_function("sessionStorage.getItem('timbre-draft-speak')?.includes('Of before')")
+    page.evaluate(
+        "() => { const kept = sessionStorage.getItem('timbre-draft-speak').replace('\"off\"', "
+        "'\"steady\"'); sessionStorage.setItem('timbre-draft-speak', kept); }"
+    )
+    assert "steady" in page.evaluate("sessionStorage.getItem('timbre-draft-speak')")
+    page.reload()
+    expect(page.get_by_label("Text", exact=True).first).to_have_value("Of before.")
+    page.get_by_role("button", name="Speak", exact=True).click()
+    expect(page.locator(".timbre-history:visible [data-do=pick]").first).to_be_visible()
