@@ -39,6 +39,8 @@ QUIET: Final[dict[str, Any]] = {
     "show_progress": "hidden",
     "api_visibility": "private",
 }
+# Of a menu whose choices come after the page: a server that was started again knows none of them.
+FOUND_LATER: Final[dict[str, Any]] = {"allow_custom_value": True}
 
 
 def quoted(text: str) -> str:

@@ -10,7 +10,7 @@ import soundfile
 from engine import SAMPLE_RATE, Message, Pcm, TimbreError
 from studio.ui.gradio_compat.events import Dependency
 from studio.ui.i18n import tell, warning, word
-from studio.ui.tabs.voice_form import QUIET, Update
+from studio.ui.tabs.voice_form import FOUND_LATER, QUIET, Update
 from studio.voices.voice_training import VoiceTraining
 from training.voice.job import Spoken
 
@@ -63,7 +63,7 @@ def build(trainings: VoiceTraining, training: gr.Dropdown, timer: gr.Timer) -> D
     """Build the part below a training's status. Returns the event that a line was taken."""
     form = LinesForm(trainings)
     with gr.Accordion(word("Mend lines that are left out"), open=False):
-        line = gr.Dropdown([], label=word("Line"))
+        line = gr.Dropdown([], label=word("Line"), **FOUND_LATER)
         why = gr.Markdown()
         sound = gr.Audio(label=word("Recording"), interactive=False, buttons=["download"])
         text = gr.Textbox("", label=word("Its words"), max_lines=4)

@@ -30,7 +30,7 @@ from studio.ui.drafts import browser_id
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.tabs.own_voice import lines, reading
 from studio.ui.tabs.own_voice.recordings import RecordingsTable
-from studio.ui.tabs.voice_form import QUIET, Update, checked_name, on_show
+from studio.ui.tabs.voice_form import FOUND_LATER, QUIET, Update, checked_name, on_show
 from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
 from training.voice.job import ENDED, Epoch, Spoken, Status
@@ -324,7 +324,7 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                     gr.Markdown(word(NO_RECOGNISER), elem_classes="timbre-hint")
                 begin = gr.Button(word("Train"), variant="primary")
             with gr.Column(min_width=320):
-                picked = gr.Dropdown([], label=word("Training"))
+                picked = gr.Dropdown([], label=word("Training"), **FOUND_LATER)
                 shown = gr.HTML(both(NONE), elem_id="own-voice-status", padding=False)
                 with gr.Row():
                     stop = gr.Button(word("Stop"), size="sm", visible=False)
@@ -333,7 +333,7 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                     delete = gr.Button(word("Delete"), size="sm", variant="stop", visible=False)
                 answer = gr.Markdown(elem_id="own-voice-answer")
                 with gr.Column(visible=False) as hearing:
-                    epoch = gr.Dropdown([], label=word("Hear an epoch"))
+                    epoch = gr.Dropdown([], label=word("Hear an epoch"), **FOUND_LATER)
                     sound = gr.Audio(label=word("Sample"), interactive=False, buttons=["download"])
                 with gr.Column(visible=False) as comparing:
                     gr.Markdown(word(COMPARE))

@@ -413,6 +413,19 @@ def test_a_status_is_html_that_nobody_can_write_into():
     assert "4%" in html
 
 
+def test_a_page_goes_on_with_a_server_that_was_started_again(studio, trainings) -> None:
+    """It asks with what it has; the new server knows no choices of this page."""
+
+    async def built() -> gr.Blocks:
+        with gr.Blocks() as page:
+            own_voice.build(studio, trainings)
+        return page
+
+    menus = [each for each in asyncio.run(built()).blocks.values() if isinstance(each, gr.Dropdown)]
+    later = [each for each in menus if not each.choices]
+    assert [each.preprocess(ID) for each in later] == [ID] * 3
+
+
 def test_every_label_is_there_in_chinese(studio, trainings):
     async def built() -> object:
         with gr.Blocks() as page:
