@@ -23,10 +23,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import ClientDisconnect
 
+if TYPE_CHECKING:
+    Handler = logging.StreamHandler[Any]
+else:
+    Handler = logging.StreamHandler  # Python 3.10 has no parameter for it
 MOST: Final = 5
 SECONDS: Final = 60.0
 # In SECONDS, 60 kB together: of this program's loggers, of other libraries', and of what these
@@ -69,7 +73,7 @@ class RepeatFilter(logging.Filter):
         return left_out
 
 
-class ServerLog(logging.StreamHandler[Any]):
+class ServerLog(Handler):
     """Writes bounded lines. `debug`: with the messages of foreign errors."""
 
     def __init__(self, stream: Any, debug: bool = False) -> None:
