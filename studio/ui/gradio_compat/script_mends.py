@@ -37,6 +37,19 @@ MENDS = (
         ),
         rb"\1&&\3.status===`pending`",
     ),
+    # While the page opens, each component looks through the targets of all events for its own, and
+    # every look goes through a proxy. They are sorted by component once.
+    (
+        re.compile(
+            rb"(find_attached_events\(e,t\)\{)let n=t\.filter\(t=>t\.targets\.find\(\(\[t\]\)=>"
+            rb"t===e\.id\)\)\.map\(t=>\{let n=t\.targets\.find\(\(\[t\]\)=>t===e\.id\);"
+            rb"return n\?n\[1\]:null\}\)\.filter\(Boolean\);"
+        ),
+        rb"\1let k=this.attached??=new WeakMap,m=k.get(t);"
+        rb"if(!m){k.set(t,m=new Map);for(let n of t){let s=new Set;"
+        rb"for(let[r,i]of n.targets)s.has(r)||(s.add(r),"
+        rb"i&&(m.get(r)??m.set(r,[]).get(r)).push(i))}}let n=m.get(e.id)??[];",
+    ),
     # Every press tells every component that ever waited how it stands, before its request is sent.
     # Only components whose state has changed are updated.
     (

@@ -118,6 +118,37 @@ def test_nodes_are_found_as_gradio_finds_them(better: bool) -> None:
     assert run.returncode == 0, run.stderr
 
 
+ATTACHED = """
+const events = [
+  { targets: [[1, 'click'], [2, 'change']] },
+  { targets: [[1, 'click']] },
+  { targets: [[2, 'load'], [2, 'submit'], [null, 'load']] },
+  { targets: [[3, '']] },
+];
+const of = (id, given) => {
+  const node = { id, props: { shared_props: {} } };
+  if (page.find_attached_events(node, given) !== node) throw new Error('another node');
+  return node.props.shared_props.attached_events.join();
+};
+const wanted = { 1: 'click,click', 2: 'change,load', 3: '', 4: '' };
+for (const id of [1, 2, 3, 4]) if (of(id, events) !== wanted[id]) throw new Error(of(id, events));
+if (of(1, [...events, events[0]]) !== 'click,click,click') throw new Error('not looked for again');
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.parametrize("better", [False, True])
+def test_a_component_has_the_events_that_gradio_finds_for_it(better: bool) -> None:
+    [script] = FOLDER.glob("core-*.js")
+    text = mended(script.read_bytes()) if better else script.read_bytes()
+    method = re.search(rb"find_attached_events\(e,t\)\{.*?,e\}(?=traverse)", text)
+    assert method
+    assert (b"new WeakMap" in method[0]) == better
+    code = f"const page = {{ {method[0].decode()} }}; {ATTACHED}"
+    run = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
 def test_what_is_rendered_anew_is_looked_for_again() -> None:
     [script] = FOLDER.glob("core-*.js")
     plain = script.read_bytes()
