@@ -1,5 +1,5 @@
 """How often Gradio's queue looks for events. It has no wake-up, so it looks 1,100 times a second,
-which costs a twelfth of a core all the time; here only while somebody uses the page.
+which costs a twelfth of a core all the time; here only while events come.
 """
 
 from __future__ import annotations
@@ -9,27 +9,30 @@ import time
 import gradio as gr
 from gradio.queueing import Queue
 
-BUSY, IDLE = 0.001, 0.02  # s between two looks; IDLE is what the first press after a rest may wait
+# s between two looks: events come, a page is in use, nobody is there. A press may wait for one.
+BUSY, USED, IDLE = 0.001, 0.005, 0.02
 PROGRESS_BUSY, PROGRESS_IDLE = 0.01, 0.1
-REST = 30.0  # s without an event
+PAUSE, REST = 2.0, 30.0  # s without an event
 
 
 class PacedQueue(Queue):
     _used = 0.0  # monotonic time of the last look that found an event
 
-    def _pace(self, busy: float, idle: float) -> float:
+    def _rested(self) -> float:
+        """Seconds since then."""
         now = time.monotonic()
         if len(self) or any(self.active_jobs):
             self._used = now
-        return busy if now - self._used < REST else idle
+        return now - self._used
 
     @property
     def sleep_when_free(self) -> float:  # type: ignore[override]
-        return self._pace(BUSY, IDLE)
+        rested = self._rested()
+        return BUSY if rested < PAUSE else USED if rested < REST else IDLE
 
     @property
     def progress_update_sleep_when_free(self) -> float:  # type: ignore[override]
-        return self._pace(PROGRESS_BUSY, PROGRESS_IDLE)
+        return PROGRESS_BUSY if self._rested() < PAUSE else PROGRESS_IDLE
 
 
 def pace(blocks: gr.Blocks) -> None:

@@ -10,7 +10,16 @@ import pytest
 from gradio import queueing
 
 from studio.ui.gradio_compat import queue_pace
-from studio.ui.gradio_compat.queue_pace import BUSY, IDLE, PROGRESS_BUSY, PROGRESS_IDLE, REST, pace
+from studio.ui.gradio_compat.queue_pace import (
+    BUSY,
+    IDLE,
+    PAUSE,
+    PROGRESS_BUSY,
+    PROGRESS_IDLE,
+    REST,
+    USED,
+    pace,
+)
 
 
 @pytest.fixture
@@ -76,8 +85,7 @@ def test_a_used_queue_looks_often_and_rests_some_time_after(
     queue.active_jobs[0] = [type("Event", (), {"progress_pending": False, "progress": None})()]
     assert looks(queue, slept, "start_progress_updates") == {PROGRESS_BUSY}
     queue.active_jobs = [None, None]
-    clock[0] += REST - 1
-    assert looks(queue, slept, "start_processing") == {BUSY}
-    clock[0] += 2
-    queue.stopped = False
-    assert looks(queue, slept, "start_processing") == {IDLE}
+    for seconds, pause in ((PAUSE - 1, BUSY), (REST - PAUSE, USED), (2, IDLE)):
+        clock[0] += seconds
+        assert looks(queue, slept, "start_processing") == {pause}
+        queue.stopped = False  # it was stopped with its loop
