@@ -11,10 +11,10 @@ from engine import Library
 from engine.testing import FakeEngine
 from studio.context import Studio
 from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
-from tests.support.browser import browser, open_page, open_pages, visitors
+from tests.support.browser import browser, chromium, open_page, open_pages, visitors
 from tests.support.tab_makers import make_studio
 
-__all__ = ["browser", "open_page", "open_pages", "visitors"]
+__all__ = ["browser", "chromium", "open_page", "open_pages", "visitors"]
 
 
 @pytest.fixture

@@ -6,12 +6,15 @@ Without Chromium (Debian: `apt-get install chromium`) or playwright the tests ar
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +24,7 @@ import pytest
 import uvicorn
 
 from studio.context import Studio
+from studio.server.middleware.compression import Compression
 from tests.support import serving
 from tests.support.serving import ClosingServer
 
@@ -113,21 +117,28 @@ ENDLESS = 60  # requests; a tab's first opening takes a dozen
 PATIENCE = 60.0  # seconds that a busy machine may take; the wait ends as soon as the page is ready
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Debian's Chromium, driven by playwright. While it lives, `asyncio.run` is refused in this
-    thread (playwright's own loop runs in it), so it lives for one module only."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Visitors]:
+    """Debian's Chromium, driven by playwright, and its visitors; one for all files of a worker."""
+    found = shutil.which("chromium")
+    if found is None:
         pytest.skip("no chromium here: apt-get install chromium")
     api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
     with api.sync_playwright() as playwright:
-        patience = 1000 * PATIENCE
         started = playwright.chromium.launch(
-            executable_path=chromium, args=list(FLAGS), timeout=patience
+            executable_path=found, args=list(FLAGS), timeout=1000 * PATIENCE
         )
-        yield started
+        yield Visitors(started)
         started.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Visitors) -> Iterator[Any]:
+    """The browser. Playwright's own loop runs in this thread, so `asyncio.run` is refused; between
+    files with a browser its loop rests, and the thread is free for others."""
+    asyncio._set_running_loop(chromium.browser._loop)
+    yield chromium.browser
+    asyncio._set_running_loop(None)
 
 
 class Visitors:
@@ -137,7 +148,7 @@ class Visitors:
     """
 
     def __init__(self, browser: Any) -> None:
-        self._browser = browser
+        self.browser = browser
         self._shared = self.context()
         self._free = True
         keeper = self._shared.new_page()  # keeps the process of the pages alive
@@ -146,7 +157,7 @@ class Visitors:
         self._keeper, self._tools = keeper, self._shared.new_cdp_session(keeper)
 
     def context(self, **options: Any) -> Any:
-        made = self._browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        made = self.browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         made.set_default_timeout(1000 * PATIENCE)
         return made
 
@@ -178,8 +189,8 @@ class Visitors:
 
 
 @pytest.fixture(scope="module")
-def visitors(browser: Any) -> Visitors:
-    return Visitors(browser)
+def visitors(browser: Any, chromium: Visitors) -> Visitors:
+    return chromium
 
 
 def _opening(visitors: Visitors) -> Iterator[OpenPage]:
@@ -312,13 +323,30 @@ def wait_until(condition: Callable[[], object]) -> None:
     serving.wait_until(condition, PATIENCE)
 
 
+PORTS: list[int] = []  # that servers of this process had
+
+
+def free_door() -> socket.socket:
+    """A port of this machine; one that an earlier server had, if it is free: what a browser has
+    loaded and compiled is known to it by its address."""
+    for port in PORTS:
+        with suppress(OSError):
+            return socket.create_server(("127.0.0.1", port))
+    door = socket.create_server(("127.0.0.1", 0))
+    PORTS.append(door.getsockname()[1])
+    return door
+
+
 class Server:
     """An ASGI app on a free port of this machine, in a thread."""
 
     def __init__(self, app: Any) -> None:
-        config = uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=0)
+        self._door = free_door()
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=0)
         self._server = ClosingServer(config)
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._door]}, daemon=True
+        )
 
     def __enter__(self) -> str:
         self._thread.start()
@@ -327,12 +355,22 @@ class Server:
             assert self._thread.is_alive(), "the server did not start"
             assert time.monotonic() < until, "the server takes too long to start"
             time.sleep(0.02)
-        port = self._server.servers[0].sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}"
+        return f"http://127.0.0.1:{self._door.getsockname()[1]}"
 
     def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
         self._thread.join(10)
+
+
+def as_served(application: Any) -> Any:
+    """With what a server has around its page (public_server): mended scripts, which a browser
+    keeps, and responses compressed once."""
+    from studio.ui import static_files
+    from studio.ui.gradio_compat.page_assets import PageAssets  # imports Gradio
+
+    application.add_middleware(PageAssets, head=static_files.preloads())
+    application.add_middleware(Compression)
+    return application
 
 
 def serve_page(studio: Studio) -> Server:
@@ -343,4 +381,4 @@ def serve_page(studio: Studio) -> Server:
 
     application = FastAPI()
     mount_page(application, studio)
-    return Server(application)
+    return Server(as_served(application))

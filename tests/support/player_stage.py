@@ -17,7 +17,7 @@ from engine import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Pcm
 from studio.takes.live_takes import LiveTakes
 from studio.ui import static_files
 from studio.ui.live_player import live_player, plays
-from tests.support.browser import Server, Tap
+from tests.support.browser import Server, Tap, as_served
 
 TRANSPORTS = ("event", "raw")
 OVER = "now?.over && now.made && now.id !== player.before"
@@ -112,7 +112,7 @@ class Stage:
                 self._half(name, takes)
         demo.queue(max_size=100)
         app.include_router(static_files.router())
-        return gr.mount_gradio_app(app, demo, path="/", head=static_files.script())
+        return as_served(gr.mount_gradio_app(app, demo, path="/", head=static_files.script()))
 
     def _half(self, name: str, takes: LiveTakes) -> None:
         async def speak() -> AsyncIterator[object]:

@@ -51,13 +51,15 @@ class _Asset:
     version: str
 
 
+_KEPT: Final[dict[Path, _Asset]] = {}  # 4 MB if all are requested
+
+
 class PageAssets:
     """Middleware. `head`: more HTML for the head of the page, after the links to these files."""
 
     def __init__(self, app: ASGIApp, folder: Path = FOLDER, head: str = "") -> None:
         self._app = app
         self._files = {each.name: each for each in folder.iterdir() if _HASHED.fullmatch(each.name)}
-        self._kept: dict[str, _Asset] = {}  # 4 MB if all are requested
         known = (each for each in opening(folder) if each in self._files)
         self._links = links(known) + head.encode()
 
@@ -70,10 +72,10 @@ class PageAssets:
         headers = Headers(scope=scope)
         if not takes_gzip(headers) or f"{folder}/" != ROUTE or name not in self._files:
             return await self._app(scope, receive, send)
-        if name not in self._kept:
-            self._kept[name] = await asyncio.to_thread(_packed, self._files[name])
-        known = headers.get("if-none-match", "")
-        return await _answer(send, name, self._kept[name], known)
+        path, known = self._files[name], headers.get("if-none-match", "")
+        if path not in _KEPT:
+            _KEPT[path] = await asyncio.to_thread(_packed, path)
+        return await _answer(send, name, _KEPT[path], known)
 
 
 def opening(folder: Path) -> list[str]:
