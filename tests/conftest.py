@@ -65,9 +65,13 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(DATA, ignore_errors=True)
 
 
+LONG = {"test_tools.py", "test_crowd.py", "test_wheel.py", "test_imports.py", "test_hf_space.py"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with a browser first: theirs are the longest, and at the end a worker would idle."""
+    """Files with a browser first, and others as long: at the end a worker would idle."""
     slow = {item.path for item in items if "browser" in getattr(item, "fixturenames", ())}
+    slow |= {item.path for item in items if item.path.name in LONG}
     items.sort(key=lambda item: item.path not in slow)
 
 

@@ -127,10 +127,11 @@ def test_lines_of_a_project_are_counted(target: ImportTarget, tmp_path: Path) ->
     assert "imported" not in target.send("a.zip", project(text))
 
 
-def test_many_imports_of_an_address_hold_nobody_else_up(target: ImportTarget) -> None:
+@pytest.mark.parametrize("joins", [60, pytest.param(JOINS, marks=pytest.mark.slow)])
+def test_many_imports_of_an_address_hold_nobody_else_up(target: ImportTarget, joins: int) -> None:
     with target.visitor("127.0.0.2") as many, target.visitor() as other:
         path = target.uploaded(many, "slow.pdf", endless_pdf())
-        joined = [target.join(many, "slow.pdf", path) for _ in range(JOINS)]
+        joined = [target.join(many, "slow.pdf", path) for _ in range(joins)]
         assert target.send("own.md", b"Hello there.") == "imported"
         assert target.is_reading()  # the first of the many
         event = other.post("/gradio_api/call/voices", json={"data": []}).json()["event_id"]

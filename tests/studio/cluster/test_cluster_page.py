@@ -32,7 +32,7 @@ HEARD = """(before) => window.timbre.players.some(
 def findings(address: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What a program heard from the endpoints of the front."""
     return visited(
-        "tests.support.page_visit", str(tmp_path_factory.mktemp("visit")), address, timeout=120
+        "tests.support.page_visit", str(tmp_path_factory.mktemp("visit")), address, timeout=600
     )
 
 

@@ -18,7 +18,7 @@ from tests.support.programs import visited
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = str(tmp_path_factory.mktemp("visits"))
-    return visited("tests.support.guest_visit", folder, timeout=120, secret=KEY)
+    return visited("tests.support.guest_visit", folder, timeout=600, secret=KEY)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.support.programs import visited
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What a program heard from the endpoints of a page."""
-    return visited("tests.support.page_visit", str(tmp_path_factory.mktemp("visit")), timeout=90)
+    return visited("tests.support.page_visit", str(tmp_path_factory.mktemp("visit")), timeout=600)
 
 
 def test_speak_answers_the_engines_own_samples(findings: Any) -> None:

@@ -39,7 +39,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a page behind a key answered."""
     closed = [re.sub(PLACE, "x", template) for template in sorted(CLOSED)]
     folder = str(tmp_path_factory.mktemp("routes"))
-    return visited("tests.support.routes_visit", folder, json.dumps(closed), timeout=120)
+    return visited("tests.support.routes_visit", folder, json.dumps(closed), timeout=600)
 
 
 def test_every_route_of_the_installed_gradio_is_decided(seen: dict[str, Any]) -> None:
