@@ -163,7 +163,7 @@ def test_speak_offers_the_models_that_speak_the_voice(studio: Studio) -> None:
 
 def test_a_take_is_spoken_again_by_the_model_that_was_chosen(studio: Studio) -> None:
     saved = BlendTab(studio).program("Ours", RECIPE)
-    fields = ["Hello.", f"#{saved}", "auto", "", "3", *[""] * 8, 1.0, "", "steady", "", 1.0]
+    fields = ["Hello.", f"#{saved}", "auto", "", "3", *[""] * 8, 1.0, "", "off", "", 1.0]
     take = payloads_of(SpeakHandlers(studio).press("me", *fields, "base"))[-1]["ended"]["take"]
     card = studio.takes.get(take)
     assert asked_for(card).request(studio.choices()).model == "base"
