@@ -271,7 +271,8 @@ def shifts(
     page.get_by_role("button", name="Hear a welcome").wait_for()
     for name in names:
         open_tab(page, name)
-        page.wait_for_timeout(800) if options else until_silent(page, requested)
+        refreshed = name == "Engine"  # asks each second, until it is left
+        page.wait_for_timeout(800) if options or refreshed else until_silent(page, requested)
         found[name] = page.evaluate("window.shifted")
     context.close()
     return found
