@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-_FIELD: Final = re.compile(r"\{([^\W\d]\w*)(?:![rs])?(?::[^{}]{0,8})?\}")  # one of a key's names
+LONGEST: Final = 1 << 16  # characters of a message that is restored
+# One of a key's names. Its format widens no value: a hundred million spaces are eight digits.
+_FIELD: Final = re.compile(r"\{([^\W\d]\w*)(?:![rs])?(?::[+,]{0,2}\d{0,2}(?:\.\d)?[a-zA-Z%]?)?\}")
 
 
 class Message(str):
@@ -54,17 +56,19 @@ class Message(str):
         key, values = _parts_of(stored)
         if not values:
             return cls(key)  # whatever it has in braces
-        rest = _FIELD.sub("", key)
-        known = all(match[1] in values for match in _FIELD.finditer(key))
-        if not known or "{" in rest or "}" in rest:
+        rest, names = _FIELD.sub("", key), [match[1] for match in _FIELD.finditer(key)]
+        if any(name not in values for name in names) or "{" in rest or "}" in rest:
             raise ValueError("its key and its values do not fit")
-        return cls(
-            key,
-            **{
-                name: cls.restored(value) if isinstance(value, dict) else value
-                for name, value in values.items()
-            },
-        )
+        whole = {
+            name: cls.restored(value) if isinstance(value, dict) else value
+            for name, value in values.items()
+        }
+        if len(key) + sum(len(str(whole[name])) for name in names) > LONGEST:
+            raise ValueError("a message that is too long")
+        try:
+            return cls(key, **whole)
+        except OverflowError as error:
+            raise ValueError("a value that its format does not write") from error
 
 
 def misfit(problem: Mapping[str, Any]) -> Message:

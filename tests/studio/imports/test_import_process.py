@@ -81,6 +81,7 @@ def test_a_refusal_comes_back_with_its_values(imports: Imports, tmp_path: Path) 
         ("os.write(1, b'[1]\\n')", "damaged"),
         ('os.write(1, b\'{"refused": {"key": "{a.real}", "values": {"a": 1}}}\\n\')', "damaged"),
         ('os.write(1, b\'{"refused": {"key": "{b}", "values": {"a": 1}}}\\n\')', "damaged"),
+        ('os.write(1, b\'{"refused": {"key": "{a:c}", "values": {"a": -1}}}\\n\')', "damaged"),
         ("os.write(1, b'{\"refused\": 1}\\n')", "damaged"),
         ("os.write(1, b'x' * 10_000)", "damaged"),
         ('os.write(1, b\'{"failed": "memory"}\\n\')', "memory"),
