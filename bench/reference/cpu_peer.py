@@ -7,6 +7,7 @@ Python has. Seconds of loading begin before the engine is imported.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import json
 import os
@@ -69,11 +70,15 @@ def memory() -> tuple[float, float]:
 
 def timbre(model: str, threads: int, weights: str) -> Loaded:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as app.py does, before torch is imported
-    importlib.import_module("engine.worker.early_imports")  # as in an engine's own process
+    gc.disable()  # this and the next as in an engine's own process
+    importlib.import_module("engine.worker.early_imports")
     from engine import EarlyStart, Preset, SpeechRequest, open_engine
 
     kept = Path(tempfile.gettempdir(), "timbre-peers", "kept")
     engine = open_engine([model], "cpu", weights=weights, cache=kept)
+    gc.enable()
+    gc.collect()
+    gc.freeze()
     voice = Preset(next(iter(engine.capabilities().values())).speakers[0])
 
     def speak(early_start: EarlyStart, seed: int, frames: int) -> Iterable[Sized]:
