@@ -130,7 +130,7 @@ class SamplingParams(Settings):
 
 # What is sent when, where speech is made slower than it plays. off: it is held back until the rest
 # will be in time; pauses: pieces that end at pauses; pieces: each as soon as it is made, the first
-# after one frame.
+# after one frame, also where a machine that is quick enough would hold some back for hold-ups.
 EarlyStart: TypeAlias = Literal["off", "pauses", "pieces"]
 
 

@@ -141,7 +141,8 @@ def next_chunk_size(
     if early == "pieces":
         return sizes[min(attempt.schedule_index + 1, len(sizes) - 1)]
     if attempt.before_first_chunk and not attempt.planned_codec_frames:
-        return _first_chunk_size(pace, settings)
+        at_once = attempt.sequence.early_start == "pieces"
+        return sizes[0] if at_once else _first_chunk_size(pace, settings)
     allowed = sizes[: 1 + attempt.schedule_index + min(MAX_SIZE_STEPS, attempt.schedule_index + 1)]
     if pace.tight:
         return _tight_chunk_size(attempt, lead, pace, allowed, settings)

@@ -367,10 +367,10 @@ class Scheduler:
         attempt.held_chunks.append(chunk)
         if not attempt.sequence.live:
             return []
-        early = self._early_start(attempt)
-        if early == "pauses" and not attempt.flushing:
+        if self._early_start(attempt) == "pauses" and not attempt.flushing:
             return self._deliver_piece(attempt, now)
-        begun = early == "pieces" or attempt.begun or attempt.flushing
+        at_once = attempt.sequence.early_start == "pieces"
+        begun = at_once or attempt.begun or attempt.flushing
         if not begun and attempt.held_seconds < self._needed(attempt, now):
             return []
         return self._deliver_held(attempt, now)

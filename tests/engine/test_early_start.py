@@ -12,7 +12,7 @@ from engine.testing.fake_worker import TONES
 from engine.types import FRAME_SAMPLES, Pcm
 from tests.support.simulation import Listener, Simulation
 
-SLOW, QUICK = 0.16, 0.02  # seconds of a frame
+SLOW, NEARLY, QUICK = 0.16, 0.07, 0.02  # seconds of a frame
 TEXT = "a" * 120
 
 
@@ -82,6 +82,22 @@ def test_pieces_as_they_are_made_begin_with_the_first_frame_and_grow() -> None:
     assert pieces.first is not None
     assert pieces.first < 2 * SLOW
     assert [chunk.frames for chunk in pieces.chunks[:6]] == [1, 2, 4, 8, 12, 12]
+
+
+def test_pieces_as_they_are_made_wait_for_no_reserve() -> None:
+    """A machine that is just quick enough holds audio back after it was held up."""
+    firsts = {}
+    early: EarlyStart
+    for early in ("off", "pieces"):
+        simulation = Simulation(Costs(row=NEARLY), max_num_seqs=2, pipeline_depth=0)
+        scheduler = simulation.engine.loop.scheduler
+        scheduler.step_cost.decode.anchor({1: NEARLY})
+        scheduler.lateness.observe_delivery(1.0, simulation.clock.now())
+        simulation.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early_start=early))])
+        firsts[early] = simulation.listeners[0].first
+    assert firsts["pieces"] is not None
+    assert firsts["off"] is not None
+    assert firsts["pieces"] < 2 * NEARLY < 6 * NEARLY < firsts["off"]
 
 
 @pytest.mark.parametrize("early", ["pauses", "pieces"])
