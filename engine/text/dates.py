@@ -229,13 +229,16 @@ def _stop(match: re.Match[str]) -> str:
 
 def _say_clock(match: re.Match[str]) -> str:
     hour, minute, second, fraction, half = match.groups()
-    spoken = _clock(hour, minute, half or "", bool(second or fraction))
+    late = half if half and not (second or fraction) else ""
+    spoken = _clock(hour, minute, late, bool(second or fraction))
     if second and minute == "00":
         spoken += " oh oh"
     if second:
         spoken += f" {pair(second)}"
     if fraction:
         spoken += f" point {spelled(fraction)}"
+    if half and not late:
+        spoken += f" {letter_names(half + 'm')}"
     return spoken + _stop(match)
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
 
-from engine.text.abbreviations import COUNTED, roman_value
 from engine.text.dates import (
     MONTHS,
     SHORT_DAYS,
@@ -21,6 +19,7 @@ from engine.text.dates import (
 )
 from engine.text.letters import letter_names
 from engine.text.number_words import raised_to
+from engine.text.references import REFERENCES, Rule
 
 _TIMES = {"wk": "week", "mo": "month", "yr": "year", "hr": "hour"}
 _WINDS = {
@@ -50,23 +49,12 @@ _THINGS = "km|miles|people|users|years|tons|tonnes|views|subscribers"
 
 _AMOUNT = r"(?<![\w.,/])([0-9]{1,3}(?:[\s/][0-9/]{1,5})?|[½⅓⅔¼¾⅛])"
 _SPOONS = {"c": "cup", "T": "tablespoon", "t": "teaspoon", "qt": "quart", "pts": "pint"}
+_COINS = {"$": "dollar", "£": "pound", "€": "euro"}
 _PER = {None: "", "/s": " per second", "/L": " per liter"}
 _LETTERED = {  # units that have no other rule
     "bps": "basis points", "pts": "points", "mmol": "millimoles", "µL": "microliters",
     "µl": "microliters", "Gbit": "gigabits", "Mbit": "megabits", "kbit": "kilobits",
 }  # fmt: skip
-_GOSPELS = {
-    "Gen": "Genesis", "Exod": "Exodus", "Lev": "Leviticus", "Deut": "Deuteronomy", "Ps": "Psalm",
-    "Prov": "Proverbs", "Isa": "Isaiah", "Jer": "Jeremiah", "Ezek": "Ezekiel", "Dan": "Daniel",
-    "Matt": "Matthew", "Rom": "Romans", "Gal": "Galatians", "Eph": "Ephesians",
-    "Phil": "Philippians", "Col": "Colossians", "Heb": "Hebrews", "Rev": "Revelation",
-}  # fmt: skip
-_PROCEDURES = {"Civ": "Civil", "Crim": "Criminal", "App": "Appellate", "Bankr": "Bankruptcy"}
-_BOOKS = {
-    "Cor": "Corinthians", "Sam": "Samuel", "Kgs": "Kings", "Chron": "Chronicles",
-    "Chr": "Chronicles", "Thess": "Thessalonians", "Tim": "Timothy", "Pet": "Peter", "Jn": "John",
-}  # fmt: skip
-_BOOK = "|".join(sorted({*_BOOKS, *_BOOKS.values()}, key=len, reverse=True))
 _NO_STUTTER = (
     "(?:day|hour|tests?|shaped?|series|tail|top|boys?|clamps?|class|cup|corp|dimer|mode|beam)\\b"
 )
@@ -82,11 +70,6 @@ def _say_shillings(match: re.Match[str]) -> str:
     pounds, shillings, pence = match.groups()
     spoken = f"{pounds or ''}{shillings} shilling{'' if shillings == '1' else 's'}"
     return f"{spoken} and {pence} {'penny' if pence == '1' else 'pence'}" if pence else spoken
-
-
-def _say_pages(match: re.Match[str]) -> str:
-    first, last = (str(roman_value(part.upper())) if part else "" for part in match.groups()[1:])
-    return f"{match[1]} {first}{f' to {last}' if last else ''}"
 
 
 def _say_inches(match: re.Match[str]) -> str:
@@ -111,8 +94,7 @@ def _say_odds(match: re.Match[str]) -> str:
     return f"{before + ' ' if before else ''}{high} to {low}{named or ''}"
 
 
-_Say = Callable[[re.Match[str]], str]
-_RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
+_RULES: tuple[Rule, ...] = (
     (re.compile(r"&(?:amp|lt|gt|quot|nbsp|apos|#39);"), lambda m: html.unescape(m[0])),
     (re.compile(r"(?<!\S)(?:<3|[:;]-?[)(DPp]|xD)(?!\S)"), lambda m: ""),
     (re.compile(r"\bN[º°]\s?(?=[0-9])"), lambda m: "number "),
@@ -127,17 +109,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
     (re.compile(r"(?<=[0-9]{2})-bit\b"), lambda m: " bit"),
     (re.compile(r"\bBoeing\s7([0-9]7s?)(?!\w)"), lambda m: f"Boeing seven-{m[1]}"),
     (re.compile(r"(?<=['’][0-9]{2})\s?[-–]\s?(?=['’][0-9]{2}(?!\w))"), lambda m: " to "),
-    (
-        re.compile(rf"\b({'|'.join(_GOSPELS)})\.?\s(?=[0-9]{{1,3}}:[0-9])"),
-        lambda m: f"{_GOSPELS[m[1]]} ",
-    ),
-    (re.compile(r"\b([Ee])p(s?)\.\s?(?=[0-9])"), lambda m: f"{m[1]}pisode{m[2]} "),
-    (
-        re.compile(r"\b[Ss]0?([0-9]{1,2})[Ee]0?([0-9]{1,2})\b"),
-        lambda m: f"season {m[1]} episode {m[2]}",
-    ),
     (re.compile(r"°\s?(?=(?:angle|turn|bend|rotation|view|heat)\b)"), lambda m: " degree "),
-    (re.compile(r"\b[Nn]r\.\s?(?=[0-9])"), lambda m: "number "),
     (
         re.compile(r"\bsq\.?\s(?=(?:miles?|feet|foot|(?:kilo|centi)?met(?:er|re)s?|yards?|inch(?:es)?)\b)"),
         lambda m: "square ",
@@ -172,10 +144,6 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         lambda m: f"{m[1]} {m[2]}.{m[3]}.{full_year(m[4])}",
     ),
     (
-        re.compile(r"\bISSN:?\s([0-9]{4})-([0-9]{3}[0-9X])(?!\w)"),
-        lambda m: f"{letter_names('ISSN')} {' '.join(m[1])}, {' '.join(m[2])}",
-    ),
-    (
         re.compile(r"\b([Tt]emp)(s?)\.(?=\s(?:is|was|were|are|of|in|at|will|rose|fell|outside|inside)\b)"),
         lambda m: f"{m[1]}erature{m[2]}",
     ),
@@ -191,7 +159,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         lambda m: f"{m[1]}:{m[2]}",
     ),
     (
-        re.compile(r"(?<=[0-9s])/(day|week|month|year|hour|night|person|wk|mo|yr|hr)\b(?:\.(?=\s[a-z]|,))?"),
+        re.compile(r"(?<=[0-9sx])/(day|week|month|year|hour|night|person|wk|mo|yr|hr)\b(?:\.(?=\s[a-z]|,))?"),
         lambda m: f" per {_TIMES.get(m[1], m[1])}",
     ),
     (
@@ -203,7 +171,6 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         re.compile(r"(?<![\w-])([A-Z])([0-9]{1,3})\s?[-–]\s?\1([0-9]{1,3})(?![\w-])"),
         lambda m: f"{m[1]}{m[2]} to {m[1]}{m[3]}",
     ),
-    (re.compile(r"(?<=[0-9])ff\.?(?!\w)"), lambda m: " and following"),
     (re.compile(r"(?<![\w.,/])([0-9]{1,2}/[0-9]{1,2})(?:ths|rds|nds)\b"), lambda m: m[1]),
     (
         re.compile(rf"(?<![\w.,-])([0-9]{{1,3}})[-–]([0-9]{{1,3}})-(?={_AGES})"),
@@ -255,7 +222,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         _say_angle,
     ),
     (
-        re.compile(r"([$£€]\s?[0-9][0-9.,]{0,12})/([a-z]{3,14})(?!\w)"),
+        re.compile(r"([$£€]\s?[0-9][0-9.,]{0,12})/(?!bbl\b)([a-z]{3,14})(?!\w)"),
         lambda m: f"{m[1]} per {m[2]}",
     ),
     (re.compile(r"(?<=[0-9])/kWh\b"), lambda m: " per kilowatt hour"),
@@ -305,7 +272,7 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         re.compile(rf"(?<![\w.])([NSEW])\.\s(?=(?:{_REGIONS}))"),
         lambda m: f"{_WINDS[m[1]].title()} ",
     ),
-    (re.compile(r"(?<=(?:st|nd|rd|th)\s)fl\.(?=[\s,;)])"), lambda m: "floor"),
+    (re.compile(r"(?<=(?:st|nd|rd|th)\s)[Ff]l\.(?=[\s,;)])"), lambda m: "floor"),
     (  # "W-what?"
         re.compile(
             rf"(?<!\w['’])(?<![\w-])([A-Za-z]|[bcdfgkpstw][hlrt])-(?:\1-){{0,5}}(?!{_NO_STUTTER})(\1)(?=['’a-z])",
@@ -356,11 +323,6 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
         re.compile(r"(?<![\w.])([0-9]{3})\.([0-9]{3})\.([0-9]{4})(?!\w|\.[0-9])"),
         lambda m: f"{m[1]}-{m[2]}-{m[3]}",
     ),
-    (re.compile(r"§§\s?"), lambda m: "sections "),
-    (
-        re.compile(r"\bFed\.\sR\.\s(Civ|Crim|App|Bankr)\.\sP\."),
-        lambda m: f"Federal Rule of {_PROCEDURES[m[1]]} Procedure",
-    ),
     (re.compile(r"(?<=[0-9%kmn])\sp\.a(?:\.(?=\s[a-z(]|[,;:)]))?(?!\w)"), lambda m: " per annum"),
     (
         re.compile(r"(?<![\w.,/:$£€+-])(0[0-9])\.([0-5][0-9])(?!\w|[.,][0-9]|\s?%)"),
@@ -372,47 +334,55 @@ _RULES: tuple[tuple[re.Pattern[str], _Say], ...] = (
     ),
     (
         re.compile(
-            rf"\b((?i:{COUNTED})\.?)\s([ivx]{{2,5}}|[iv](?=[,.;:)]))(?![\w'’-])"
-        ),
-        lambda m: f"{m[1]} {m[2].upper()}",
-    ),
-    (
-        re.compile(r"\b(pp?\.|pages?)\s([ivxl]{1,6})(?:\s?[-–]\s?([ivxl]{1,6}))?(?![\w'’-])"),
-        _say_pages,
-    ),
-    (
-        re.compile(r"(?<!\w)\((i{1,3}|i?v|vi{1,3}|ix)\)"),
-        lambda m: f"({roman_value(m[1].upper())})",
-    ),
-    (
-        re.compile(rf"(?<![\w.,])([123])\s({_BOOK})\b\.?(?=\s[0-9]{{1,3}}\b)"),
-        lambda m: f"{('First', 'Second', 'Third')[int(m[1]) - 1]} {_BOOKS.get(m[2], m[2])}",
-    ),
-    (
-        re.compile(
             rf"\b([Aa]t|[Bb]y|[Uu]ntil|[Bb]efore|[Aa]fter)\s({_HOUR})\.([0-5][0-9])"
             rf"(?=[,;]|\.(?:\s|$)|\s(?:{_AFTER_TIMES})\b|$)"
         ),
         lambda m: f"{m[1]} {m[2]}:{m[3]}",
     ),
     (re.compile(r"\bCtrl\b"), lambda m: "control"),
-    (  # section H.3.10
-        re.compile(r"(?<![\w.])([A-Z])((?:\.[0-9]{1,3}){1,3})(?!\w|\.[0-9])"),
-        lambda m: letter_names(m[1]) + m[2].replace(".", " point "),
-    ),
     (re.compile(r"(?<=[0-9])\.[xX](?!\w)"), lambda m: " point ex"),
     (
         re.compile(r"(?<!\w)([Dd]ep|[Aa]rr)\.\s([0-2]?[0-9])[:.](?=[0-5][0-9])"),
         lambda m: f"{'departing' if m[1].lower() == 'dep' else 'arriving'} {m[2]}:",
     ),
+    (re.compile(r"(?<=[0-9]\s)T(sp|bsp)(s?)\b"), lambda m: f"t{m[1]}{m[2]}"),
+    (re.compile(r"(?<=(?:st|nd|rd|th)\s)Sts\.(?=\s[a-z]|[,;)])"), lambda m: "Streets"),
+    (re.compile(r"\b401\s?\(?k\)?(?!\w)"), lambda m: "4 oh 1 kay"),
+    (re.compile(r"(?<=[a-z])/(wk|mo|yr|hr)\b"), lambda m: f" per {_TIMES[m[1]]}"),
+    (re.compile(r"\bCmd\b"), lambda m: "command"),
+    (re.compile(r"\s['’]n['’]\s"), lambda m: " and "),
+    (
+        re.compile(r"([$£€])([0-9]{1,6})-a-(?=[a-z])"),
+        lambda m: f"{m[2]} {_COINS[m[1]]} a ",
+    ),
+    (re.compile(r"\b(UTC|GMT)\s?[-−–]\s?(?=[0-9])"), lambda m: f"{m[1]} minus "),
+    (
+        re.compile(r"(?<=[0-9](?:st|nd|rd|th))\sc\.(?=(\s[A-Z]|\s?$)?)"),
+        lambda m: " century" + ("." if m[1] is not None else ""),
+    ),
+    (re.compile(r"\b([Pp])ls\b\.?(?=\s)"), lambda m: f"{m[1]}lease"),
+    (re.compile(r"(?<!\S)\*(?=[0-9]{1,3}\b)"), lambda m: "star "),
+    (re.compile(r"(?<!\w)#(?=[A-Z]{2,5}-?[0-9])"), lambda m: "number "),
+    (
+        re.compile(r"\b(OTP|[Cc]ode|[Pp]asscode|PIN)(:| is)?\s([0-9]{3})-([0-9]{3})(?![\w-])"),
+        lambda m: f"{m[1]}{m[2] or ''} {' '.join(m[3])}, {' '.join(m[4])}",
+    ),
+    (
+        re.compile(r"(?<![\w:])([A-Z]):([A-Z])(?![\w:])"),
+        lambda m: f"{letter_names(m[1])} to {letter_names(m[2])}",
+    ),
+    (
+        re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof)\.?\s([AI])\.\s(?=[A-Z][a-z])"),
+        lambda m: f"{m[1]}. {letter_names(m[2]).capitalize()} ",
+    ),
 )  # fmt: skip
 _ANY = re.compile(
-    rf"[0-9&:;<>=|~º°⁺⁻ⁿ{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|\b[ivxl]{{1,6}}\b|Fed\."
+    rf"[0-9&:;<>=|~º°⁺⁻ⁿ{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[Pp]ls\b|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\."
 )
 
 
 def shorthand(text: str) -> str:
     if _ANY.search(text):
-        for pattern, say in _RULES:
+        for pattern, say in (*_RULES, *REFERENCES):
             text = pattern.sub(say, text)
     return text

@@ -171,6 +171,11 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
         ("ISSN 2049-3630; 6.022×10²³; $15k p.a.; The temp. was high; lat. 51°30'N.", 'Eye ess ess en two zero four nine, three six three zero; six point zero two two times ten to the power of twenty-three; fifteen thousand dollars per annum; the temperature was high; latitude fifty-one degrees thirty minutes north.'),
         ('Brown & Co., Inc. v. Board lost 234.5 pts; a 25bps hike, 10 mmol/L in 5 µL, 10 Gbit/s, 256-bit keys.', 'Brown and Company, Incorporated versus Board lost two hundred and thirty-four point five points; a twenty-five basis points hike, ten millimoles per liter in five microliters, ten gigabits per second, two hundred and fifty-six bit keys.'),
         ("The winter of '78-'79; Matt. 5:3, Ep. 3, S02E05; <1%, 0/10, a 90° angle, Nr. 5, 2 sq. miles, 1'234 francs, 0900–1700.", 'The winter of seventy-eight to seventy-nine; Matthew five three, Episode three, season two episode five; less than one percent, zero out of ten, a ninety degree angle, number five, two square miles, one thousand two hundred and thirty-four francs, oh nine hundred hours to seventeen hundred hours.'),
+        ('2 Tbsp. butter; the store between 34th & 35th Sts. sells; the 2nd Fl. of the 19th c. house.', 'Two tablespoons butter; the store between thirty-fourth and thirty-fifth Streets sells; the second floor of the nineteenth century house.'),
+        ("Ver. 10.0.19045; a V8 engine and v8.1; my 401(k); WFH 2x/wk; press Cmd and listen to rock 'n' roll.", 'Version ten point zero point nineteen thousand and forty-five; a vee eight engine and version eight point one; my four oh one kay; double you eff aitch two times per week; press command and listen to rock and roll.'),
+        ('At 11:59:59 PM, UTC-5, a $5-a-day habit at $82/bbl.', 'At eleven fifty-nine fifty-nine pee em, you tee see minus five, a five dollar a day habit at eighty-two dollars per barrel.'),
+        ('Invoice #INV-2024; your OTP: 993-201; dial *67; mix A:B.', 'Invoice number eye en vee two zero two four; your oh tee pee: nine nine three, two zero one; dial star sixty-seven; mix eigh to bee.'),
+        ('Pls. ask Dr. A. Patel.', 'Please ask Doctor Eigh Patel.'),
     ],
 )  # fmt: skip
 def test_what_is_said(written: str, spoken: str) -> None:

@@ -1,0 +1,79 @@
+"""References to books, laws, verses and episodes, written out so that the other rules know them.
+
+"Matt. 5:3", "§§ 4-6", "p. xii", "S02E05". Knows no numbers' names: figures stay figures here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from engine.text.abbreviations import COUNTED, roman_value
+from engine.text.letters import letter_names
+
+Rule: TypeAlias = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
+
+_GOSPELS = {
+    "Gen": "Genesis", "Exod": "Exodus", "Lev": "Leviticus", "Deut": "Deuteronomy", "Ps": "Psalm",
+    "Prov": "Proverbs", "Isa": "Isaiah", "Jer": "Jeremiah", "Ezek": "Ezekiel", "Dan": "Daniel",
+    "Matt": "Matthew", "Rom": "Romans", "Gal": "Galatians", "Eph": "Ephesians",
+    "Phil": "Philippians", "Col": "Colossians", "Heb": "Hebrews", "Rev": "Revelation",
+}  # fmt: skip
+_PROCEDURES = {"Civ": "Civil", "Crim": "Criminal", "App": "Appellate", "Bankr": "Bankruptcy"}
+_BOOKS = {
+    "Cor": "Corinthians", "Sam": "Samuel", "Kgs": "Kings", "Chron": "Chronicles",
+    "Chr": "Chronicles", "Thess": "Thessalonians", "Tim": "Timothy", "Pet": "Peter", "Jn": "John",
+}  # fmt: skip
+_BOOK = "|".join(sorted({*_BOOKS, *_BOOKS.values()}, key=len, reverse=True))
+
+
+def _say_pages(match: re.Match[str]) -> str:
+    first, last = (str(roman_value(part.upper())) if part else "" for part in match.groups()[1:])
+    return f"{match[1]} {first}{f' to {last}' if last else ''}"
+
+
+REFERENCES: tuple[Rule, ...] = (
+    (
+        re.compile(rf"\b({'|'.join(_GOSPELS)})\.?\s(?=[0-9]{{1,3}}:[0-9])"),
+        lambda m: f"{_GOSPELS[m[1]]} ",
+    ),
+    (re.compile(r"\b([Ee])p(s?)\.\s?(?=[0-9])"), lambda m: f"{m[1]}pisode{m[2]} "),
+    (
+        re.compile(r"\b[Ss]0?([0-9]{1,2})[Ee]0?([0-9]{1,2})\b"),
+        lambda m: f"season {m[1]} episode {m[2]}",
+    ),
+    (re.compile(r"\b[Nn]r\.\s?(?=[0-9])"), lambda m: "number "),
+    (
+        re.compile(r"\bISSN:?\s([0-9]{4})-([0-9]{3}[0-9X])(?!\w)"),
+        lambda m: f"{letter_names('ISSN')} {' '.join(m[1])}, {' '.join(m[2])}",
+    ),
+    (re.compile(r"(?<=[0-9])ff\.?(?!\w)"), lambda m: " and following"),
+    (re.compile(r"§§\s?"), lambda m: "sections "),
+    (
+        re.compile(r"\bFed\.\sR\.\s(Civ|Crim|App|Bankr)\.\sP\."),
+        lambda m: f"Federal Rule of {_PROCEDURES[m[1]]} Procedure",
+    ),
+    (
+        re.compile(
+            rf"\b((?i:{COUNTED})\.?)\s([ivx]{{2,5}}|[iv](?=[,.;:)]))(?![\w'’-])"
+        ),
+        lambda m: f"{m[1]} {m[2].upper()}",
+    ),
+    (
+        re.compile(r"\b(pp?\.|pages?)\s([ivxl]{1,6})(?:\s?[-–]\s?([ivxl]{1,6}))?(?![\w'’-])"),
+        _say_pages,
+    ),
+    (
+        re.compile(r"(?<!\w)\((i{1,3}|i?v|vi{1,3}|ix)\)"),
+        lambda m: f"({roman_value(m[1].upper())})",
+    ),
+    (
+        re.compile(rf"(?<![\w.,])([123])\s({_BOOK})\b\.?(?=\s[0-9]{{1,3}}\b)"),
+        lambda m: f"{('First', 'Second', 'Third')[int(m[1]) - 1]} {_BOOKS.get(m[2], m[2])}",
+    ),
+    (  # section H.3.10
+        re.compile(r"(?<![\w.])([A-Z])((?:\.[0-9]{1,3}){1,3})(?!\w|\.[0-9])"),
+        lambda m: letter_names(m[1]) + m[2].replace(".", " point "),
+    ),
+)  # fmt: skip
