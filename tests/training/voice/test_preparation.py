@@ -16,7 +16,7 @@ from engine.errors import UnknownLanguage
 from studio.voices.voice_training import VoiceTraining
 from training.voice import judge
 from training.voice.job import JobFolder
-from training.voice.prepare import Wish, make_job
+from training.voice.prepare import Wish, make_job, mendable
 from training.voice.segments import cut, segments_of, trimmed
 from training.voice.texts import ENGLISH, READ, general_texts, judged_texts
 from training.voice.words import word_errors, words_of
@@ -156,6 +156,17 @@ def test_recordings_that_are_of_no_use_are_set_aside_beside_good_ones(tmp_path: 
     for number in range(5, 9):
         (folder / f"line{number}.txt").unlink()
     refused(folder, InvalidSetting, r"6 lines were set aside\. The first: line3.wav is silent")
+
+
+def test_a_list_from_before_tells_which_lines_are_left_out(tmp_path: Path) -> None:
+    folder = make_job(tmp_path / "job", WISH, [spoken(tmp_path / "in")])
+    (folder.path / "left-out.json").unlink()
+    (folder.path / "left-out.txt").write_text("a.wav (No): are {these} its words?\nb.wav: silent\n")
+    reasons = [line.reason for line in folder.left_out]
+    assert reasons == ["a.wav (No): are {these} its words?", "b.wav: silent"]
+    assert mendable(folder) == []
+    folder.leave_out(folder.left_out)
+    assert [line.reason for line in folder.left_out] == reasons
 
 
 def test_one_word_again_and_again_is_no_speech_to_learn_from(tmp_path: Path) -> None:
