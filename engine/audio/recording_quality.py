@@ -33,6 +33,7 @@ _LEAST = 20  # voiced windows in it
 _WHOLE = 60.0  # seconds whose pitches are one person's or two people's
 _TONE = 4096  # samples of a pause in which tones are looked for
 _TONES = (250.0, 4_000.0)  # Hz
+_DIGITAL = 75.0  # dB below the loudest, under which there is no sound
 _LEAST_PAUSES, _MOST_PAUSES = 12, 400  # such windows
 
 OTHERS = Message("more than one person in it")
@@ -127,7 +128,11 @@ def tones_in_pauses(wave: Waveform, levels: Values) -> float:
     """dB by which the strongest tones stand over their neighbours where nobody speaks; 0 where too
     little is paused. Measured against the middle of all pauses: a hum is in each, music changes."""
     count = -(-_TONE // STEP) + 1
-    quiet = np.convolve(levels <= noise_floor(levels) + 10, np.ones(count), "valid") == count
+    heard = levels > levels.max() - _DIGITAL  # cut out by a machine, a pause has no sound at all
+    if not heard.any():
+        return 0.0
+    floor = noise_floor(levels[heard])
+    quiet = np.convolve(heard & (levels <= floor + 10), np.ones(count), "valid") == count
     begins, last = [], -count
     for step in np.flatnonzero(quiet):
         if step - last >= count // 2:
@@ -139,6 +144,7 @@ def tones_in_pauses(wave: Waveform, levels: Values) -> float:
     low, high = (round(hertz / SAMPLE_RATE * _TONE) for hertz in _TONES)
     near = 20  # bins on either side
     power = power[:, low - near : high + near]
+    power /= power.sum(1, keepdims=True)
     power = power / (np.median(power, axis=0) + 1e-13)  # [pauses, bins]
     around = np.lib.stride_tricks.sliding_window_view(power, 2 * near + 1, axis=1)
     over = power[:, near:-near] / (np.median(around, axis=2) + 1e-12)

@@ -122,6 +122,8 @@ def test_music_in_pauses_is_told_from_noise_and_hum(voices: list[Waveform]) -> N
         assert not quality_of(_over(spoken, hum, decibels)).is_musical
     assert quality_of(spoken).flaw is None or quality_of(spoken).has_others  # six people
     assert quality_of(voices[0]).tones == 0  # no pause
+    joined = [part for voice in voices * 3 for part in (voice, np.zeros(SAMPLE_RATE // 3))]
+    assert not quality_of(np.concatenate(joined).astype(np.float32)).is_musical
 
 
 def _recording(wave: Waveform) -> Recording:
