@@ -31,6 +31,7 @@ from training.voice.segments import (
 )
 
 MOST_LINES = 4_000
+_WORDS = re.compile(r"(?=\w)[\u2e80-\U0003ffff]|\w+")  # Chinese and Japanese part none by spaces
 NEED_CONSENT = (
     "Say whose voice this is and that they agree, for example: Ann Lee, it is my own voice."
 )
@@ -101,7 +102,7 @@ def check_consent(said: str) -> None:
 
 
 def has_consent(said: str) -> bool:
-    return len(re.findall(r"\w+", said)) >= 2  # not every language parts words by spaces
+    return len(_WORDS.findall(said)) >= 2
 
 
 def mendable(folder: JobFolder) -> list[Spoken]:

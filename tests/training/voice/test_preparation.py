@@ -16,7 +16,7 @@ from engine.errors import UnknownLanguage
 from studio.voices.voice_training import VoiceTraining
 from training.voice import judge
 from training.voice.job import JobFolder
-from training.voice.prepare import Wish, make_job, mendable
+from training.voice.prepare import Wish, has_consent, make_job, mendable
 from training.voice.segments import cut, segments_of, trimmed
 from training.voice.texts import ENGLISH, READ, general_texts, judged_texts
 from training.voice.words import word_errors, words_of
@@ -293,3 +293,19 @@ def test_what_fits_no_job_is_refused_before_recordings_are_read(tmp_path: Path) 
     with pytest.raises(UnknownLanguage, match="does not speak 'german'"):
         make_job(tmp_path / "job", replace(WISH, language="german"), nowhere)
     assert not (tmp_path / "job").exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "enough"),
+    [
+        ("Ann Lee, it is my own voice.", True),
+        ("李安，这是我自己的声音。", True),
+        ("这是我自己的声音", True),
+        ("私の声です", True),
+        ("yes", False),
+        ("好。", False),
+        ("", False),
+    ],
+)
+def test_consent_is_more_than_a_word_in_any_script(said: str, enough: bool) -> None:
+    assert has_consent(said) is enough
