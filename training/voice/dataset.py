@@ -24,7 +24,7 @@ from engine.types import FRAME_SAMPLES, Codes, Vector
 from engine.worker.loading.model_loader import load_encoder, load_speaker
 from training.voice.job import JobFolder, Spoken
 from training.voice.losses import first_loss, forward
-from training.voice.people import are_two, second_person
+from training.voice.second_person import are_two, second_person
 from training.voice.sequences import Line, LineRows, SequenceMaker, batch_of
 
 HELD_OUT = 10  # one line in so many

@@ -29,8 +29,8 @@ from training.voice import trainer as trainer_module
 from training.voice.adapter import Adapter
 from training.voice.dataset import Dataset, other_people
 from training.voice.job import Job, JobFolder, Spoken, Status, take_lock
-from training.voice.people import second_person
 from training.voice.rows import LARGEST, LearnedRows, padding_of
+from training.voice.second_person import second_person
 from training.voice.sequences import Line
 from training.voice.trainer import Learner, VoiceTrainer
 

@@ -14,8 +14,8 @@ import numpy as np
 from engine import Message, TimbreError, Vector, Waveform
 from studio.ui.i18n import both
 from studio.ui.recordings.checks import LEVELS, picture_of
-from training.voice.people import are_two, second_person
 from training.voice.recordings import LongRecording, measured_recording
+from training.voice.second_person import are_two, second_person
 from training.voice.segments import LONGEST, SOUNDS, cut
 
 Embed: TypeAlias = Callable[[Waveform], Vector]
