@@ -10,7 +10,7 @@ import pytest
 
 from engine import Library
 from studio.ui.voice_list import SHOWN
-from tests.support.browser import OpenPage, Tap, expect, open_tab, wait_until
+from tests.support.browser import DRAWN, OpenPage, Tap, expect, open_tab, wait_until
 from tests.support.cuttable import Servers, fill, opened
 from tests.support.tab_makers import save_many
 
@@ -65,7 +65,9 @@ def test_old_voices_are_blended_also_after_a_restart(tap: Tap, servers: Servers)
     open_tab(page, "Blend")
     panel = page.locator("#blend-voices")
     voices = panel.get_by_role("combobox", name="Voices")
+    expect(panel.locator(".token")).to_have_count(4)  # what the tab begins with
     panel.get_by_title("Clear").click()
+    page.evaluate(DRAWN)
     expect(panel.locator(".token")).to_have_count(0)
     voices.click()
     for name in (OLD, OLDER):
