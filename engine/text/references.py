@@ -14,18 +14,18 @@ from engine.text.letters import letter_names
 
 Rule: TypeAlias = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
-_GOSPELS = {
+_BOOKS = {
     "Gen": "Genesis", "Exod": "Exodus", "Lev": "Leviticus", "Deut": "Deuteronomy", "Ps": "Psalm",
     "Prov": "Proverbs", "Isa": "Isaiah", "Jer": "Jeremiah", "Ezek": "Ezekiel", "Dan": "Daniel",
     "Matt": "Matthew", "Rom": "Romans", "Gal": "Galatians", "Eph": "Ephesians",
     "Phil": "Philippians", "Col": "Colossians", "Heb": "Hebrews", "Rev": "Revelation",
 }  # fmt: skip
 _PROCEDURES = {"Civ": "Civil", "Crim": "Criminal", "App": "Appellate", "Bankr": "Bankruptcy"}
-_BOOKS = {
+_NUMBERED = {  # "1 Cor. 13"
     "Cor": "Corinthians", "Sam": "Samuel", "Kgs": "Kings", "Chron": "Chronicles",
     "Chr": "Chronicles", "Thess": "Thessalonians", "Tim": "Timothy", "Pet": "Peter", "Jn": "John",
 }  # fmt: skip
-_BOOK = "|".join(sorted({*_BOOKS, *_BOOKS.values()}, key=len, reverse=True))
+_NUMBERED_BOOK = "|".join(sorted({*_NUMBERED, *_NUMBERED.values()}, key=len, reverse=True))
 
 
 def _say_pages(match: re.Match[str]) -> str:
@@ -35,8 +35,8 @@ def _say_pages(match: re.Match[str]) -> str:
 
 REFERENCES: tuple[Rule, ...] = (
     (
-        re.compile(rf"\b({'|'.join(_GOSPELS)})\.?\s(?=[0-9]{{1,3}}:[0-9])"),
-        lambda m: f"{_GOSPELS[m[1]]} ",
+        re.compile(rf"\b({'|'.join(_BOOKS)})\.?\s(?=[0-9]{{1,3}}:[0-9])"),
+        lambda m: f"{_BOOKS[m[1]]} ",
     ),
     (re.compile(r"\b([Ee])p(s?)\.\s?(?=[0-9])"), lambda m: f"{m[1]}pisode{m[2]} "),
     (
@@ -69,8 +69,8 @@ REFERENCES: tuple[Rule, ...] = (
         lambda m: f"({roman_value(m[1].upper())})",
     ),
     (
-        re.compile(rf"(?<![\w.,])([123])\s({_BOOK})\b\.?(?=\s[0-9]{{1,3}}\b)"),
-        lambda m: f"{('First', 'Second', 'Third')[int(m[1]) - 1]} {_BOOKS.get(m[2], m[2])}",
+        re.compile(rf"(?<![\w.,])([123])\s({_NUMBERED_BOOK})\b\.?(?=\s[0-9]{{1,3}}\b)"),
+        lambda m: f"{('First', 'Second', 'Third')[int(m[1]) - 1]} {_NUMBERED.get(m[2], m[2])}",
     ),
     (  # section H.3.10
         re.compile(r"(?<![\w.])([A-Z])((?:\.[0-9]{1,3}){1,3})(?!\w|\.[0-9])"),

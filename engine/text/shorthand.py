@@ -159,8 +159,11 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]}:{m[2]}",
     ),
     (
-        re.compile(r"(?<=[0-9sx])/(day|week|month|year|hour|night|person|wk|mo|yr|hr)\b(?:\.(?=\s[a-z]|,))?"),
-        lambda m: f" per {_TIMES.get(m[1], m[1])}",
+        re.compile(
+            r"(?:(?<=[0-9sx])/(day|week|month|year|hour|night|person)|(?<=[0-9a-z])/(wk|mo|yr|hr))"
+            r"\b(?:\.(?=\s[a-z]|,))?"
+        ),
+        lambda m: f" per {m[1] or _TIMES[m[2]]}",
     ),
     (
         re.compile(rf"\b(miles?|km|kilomet(?:re|er)s?|met(?:re|er)s?|yards|mph)\s({_WIND})(?=\s(?:of|from)\b|[,.;)])"),
@@ -348,7 +351,6 @@ _RULES: tuple[Rule, ...] = (
     (re.compile(r"(?<=[0-9]\s)T(sp|bsp)(s?)\b"), lambda m: f"t{m[1]}{m[2]}"),
     (re.compile(r"(?<=(?:st|nd|rd|th)\s)Sts\.(?=\s[a-z]|[,;)])"), lambda m: "Streets"),
     (re.compile(r"\b401\s?\(?k\)?(?!\w)"), lambda m: "4 oh 1 kay"),
-    (re.compile(r"(?<=[a-z])/(wk|mo|yr|hr)\b"), lambda m: f" per {_TIMES[m[1]]}"),
     (re.compile(r"\bCmd\b"), lambda m: "command"),
     (re.compile(r"\s['’]n['’]\s"), lambda m: " and "),
     (
