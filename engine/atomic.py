@@ -11,10 +11,14 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 from engine.errors import NotSaved
 from engine.messages import Message
+
+Held = TypeVar("Held")
 
 PARTIAL_SUFFIX = ".part"  # the ending of a file that is being written
 LOCK, LOOK = ".lock", 0.01  # seconds between two looks at a lock that another process has
@@ -63,7 +67,7 @@ def exclusive(folder: Path, looks: int | None = None) -> Iterator[None]:
         file = (folder / LOCK).open("ab")
         if looks is None:
             fcntl.flock(file, fcntl.LOCK_EX)
-        elif not _locked_within(looks, lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)):
+        elif not had_within(looks, partial(_locked, file)):
             file.close()
             raise NotSaved("Another program holds {path}. End it, then try again.", path=folder)
     try:
@@ -73,13 +77,22 @@ def exclusive(folder: Path, looks: int | None = None) -> Iterator[None]:
             file.close()
 
 
-def _locked_within(looks: int, lock: Callable[[], None]) -> bool:
-    for _ in range(looks):
-        with suppress(BlockingIOError):
-            lock()
-            return True
-        time.sleep(LOOK)
+def _locked(file: BinaryIO) -> bool:
+    import fcntl
+
+    with suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
     return False
+
+
+def had_within(looks: int, ask: Callable[[], Held | None]) -> Held | None:
+    """What `ask` has once another process lets go of it; None after so many looks in vain."""
+    for _ in range(looks):
+        if held := ask():
+            return held
+        time.sleep(LOOK)
+    return None
 
 
 @contextmanager

@@ -8,10 +8,10 @@ No torch.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, TypeAlias
 
@@ -25,13 +25,14 @@ from pydantic import (
 )
 
 from engine import InvalidSetting, Message, Settings, write_atomic
+from engine.atomic import had_within
 
 Phase: TypeAlias = Literal[
     "waiting", "preparing", "training", "stopped", "done", "refused", "failed"
 ]
 ENDED: tuple[Phase, ...] = ("stopped", "done", "refused", "failed")
 LARGEST = 8 << 20  # bytes of a card
-LOOKS, LOOK = 500, 0.01  # how often, in seconds, a lock is asked for that another program has
+LOOKS = 500  # at a lock that another program has, in five seconds
 
 
 Said: TypeAlias = Annotated[
@@ -213,10 +214,8 @@ class JobFolder:
 
         Raises InvalidSetting where a program does not let go of it, as one that was stopped.
         """
-        for _ in range(LOOKS):
-            if file := take_lock(self.path / "lock"):
-                return file
-            time.sleep(LOOK)
+        if file := had_within(LOOKS, partial(take_lock, self.path / "lock")):
+            return file
         raise InvalidSetting(
             "Another program holds {path}. End it, then try again.", path=self.path
         )
