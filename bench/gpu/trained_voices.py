@@ -55,7 +55,7 @@ from training.voice import judge as judges
 from training.voice.adapter import Adapter
 from training.voice.dataset import Dataset, encode, read_segment
 from training.voice.export import export_merged
-from training.voice.job import JobFolder
+from training.voice.job import JobFolder, Spoken
 from training.voice.judge import Recognise
 from training.voice.prepare import Way, Wish, make_job
 from training.voice.recogniser import open_recogniser
@@ -123,10 +123,15 @@ VARIANTS = (
 )
 
 
+def within(lines: Sequence[Spoken], minutes: float) -> int:
+    """How many lines the first so many minutes are."""
+    return int((np.cumsum([each.seconds for each in lines]) <= 60 * minutes).sum())
+
+
 def some(dataset: Dataset, minutes: float) -> Dataset:
     """The first so many minutes."""
-    spent = np.cumsum([each.seconds for each in dataset.spoken])
-    return dataset.without({n for n, end in enumerate(spent) if end > 60 * minutes})
+    spoken = dataset.spoken
+    return dataset.without(set(range(within(spoken, minutes), len(spoken))))
 
 
 def in_context(engine: Engine, job: JobFolder, dataset: Dataset) -> Clone:
@@ -236,10 +241,9 @@ def whole_training(
     """A training as users have it, of the same recordings, in a folder of its own."""
     training, asked = JobFolder(place / "job"), job.read()
     lines = [each for each in asked.lines if not each.doubtful]
-    ends = np.cumsum([each.seconds for each in lines])
-    some = {"lines": tuple(np.array(lines, object)[ends <= 60 * variant.minutes])}
+    part = tuple(lines[: within(lines, variant.minutes)])
     wish = {"way": variant.way, "rows": variant.rows, "epochs": epochs}
-    training.write(asked.model_copy(update=some | wish))
+    training.write(asked.model_copy(update={"lines": part} | wish))
     with suppress(FileExistsError):
         training.segments.symlink_to(job.segments.resolve())
     print(f"{variant.name}: {run(training.path, recognise).text}", flush=True)
