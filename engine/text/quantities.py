@@ -7,63 +7,24 @@ import unicodedata
 
 from engine.text.letters import letter_names
 from engine.text.number_words import cardinal, number, ordinal, pair, raised_to, spelled, year
+from engine.text.units import (
+    CODES,
+    COUNTRIES,
+    CURRENCIES,
+    LENGTHS,
+    PERIODS,
+    POWERS,
+    SCALE,
+    SCALES,
+    UNITS,
+    agree,
+    plural,
+)
 
 NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,6}(?:\.[0-9]{1,20})?|[0-9]{1,60}(?:\.[0-9]{1,20})?|\.[0-9]{1,20})"  # noqa: E501
-_SCALES = {
-    "k": "thousand", "m": "million", "mn": "million", "mm": "million", "mln": "million",
-    "bn": "billion", "b": "billion", "tn": "trillion", "t": "trillion", "trn": "trillion",
-}  # fmt: skip
-_SCALE = r"(?:thousand|million|billion|trillion|mln|trn|bn|mn|tn|mm|[kKmMbBtT])"
-_CURRENCIES = {
-    "$": ("dollar", "cent"), "£": ("pound", "penny"), "€": ("euro", "cent"), "¥": ("yen", ""),
-    "₹": ("rupee", "paisa"), "₽": ("rouble", ""), "₩": ("won", ""), "₿": ("bitcoin", ""),
-    "₺": ("lira", ""), "₪": ("shekel", ""),
-}  # fmt: skip
-_CODES = {
-    "USD": "US dollar", "EUR": "euro", "GBP": "pound", "JPY": "yen", "CHF": "Swiss franc",
-    "CAD": "Canadian dollar", "AUD": "Australian dollar", "INR": "rupee", "CNY": "yuan",
-}  # fmt: skip
-_COUNTRIES = {"US": "US", "A": "Australian", "AU": "Australian", "C": "Canadian",
-              "CA": "Canadian", "NZ": "New Zealand", "HK": "Hong Kong", "S": "Singapore"}  # fmt: skip  # noqa: E501
-_PERIODS = {
-    "h": "hour", "hr": "hour", "hour": "hour", "day": "day", "d": "day", "wk": "week",
-    "week": "week", "mo": "month", "month": "month", "yr": "year", "year": "year", "y": "year",
-    "night": "night", "person": "person", "unit": "unit", "min": "minute", "minute": "minute",
-    "s": "second", "sec": "second", "kg": "kilogram", "lb": "pound", "mile": "mile", "km":
-    "kilometer", "l": "liter", "L": "liter", "dL": "deciliter", "mL": "milliliter", "gal": "gallon",
-    "g": "gram", "m": "meter", "m²": "square meter", "m³": "cubic meter", "ft": "foot",
-    "sq ft": "square foot", "s²": "second squared", "oz": "ounce", "bbl": "barrel",
-}  # fmt: skip
-_UNITS = {
-    "km": "kilometer", "m": "meter", "cm": "centimeter", "mm": "millimeter", "nm": "nanometer",
-    "µm": "micrometer", "mi": "mile", "ft": "foot", "yd": "yard", "yds": "yard", "kg": "kilogram",
-    "g": "gram", "mg": "milligram", "µg": "microgram", "mcg": "microgram", "lb": "pound",
-    "lbs": "pound", "oz": "ounce", "l": "liter", "L": "liter", "ml": "milliliter",
-    "mL": "milliliter", "cl": "centiliter", "dl": "deciliter", "gal": "gallon", "pt": "pint",
-    "mph": "mile per hour", "kph": "kilometer per hour", "kmh": "kilometer per hour",
-    "Hz": "hertz", "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz", "B": "byte",
-    "KB": "kilobyte", "kB": "kilobyte", "MB": "megabyte", "GB": "gigabyte", "TB": "terabyte",
-    "Mbps": "megabit per second", "Gbps": "gigabit per second", "kbps": "kilobit per second",
-    "ms": "millisecond", "µs": "microsecond", "ns": "nanosecond", "s": "second", "sec": "second",
-    "secs": "second", "min": "minute", "mins": "minute", "h": "hour", "hr": "hour", "hrs": "hour",
-    "kW": "kilowatt", "kWh": "kilowatt hour", "MW": "megawatt", "GW": "gigawatt", "W": "watt",
-    "V": "volt", "mV": "millivolt", "kV": "kilovolt", "A": "amp", "mA": "milliamp",
-    "mAh": "milliamp hour", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree",
-    "º": "degree", "℃": "degree Celsius", "℉": "degree Fahrenheit", "K": "kelvin", "kcal":
-    "kilocalorie", "cal": "calorie", "kJ": "kilojoule", "J": "joule", "hp": "horsepower",
-    "psi": "P S I", "Pa": "pascal", "kPa": "kilopascal", "hPa": "hectopascal", "dB": "decibel",
-    "rpm": "R P M", "bpm": "B P M", "fps": "F P S", "dpi": "D P I", "px": "pixel", "ha": "hectare",
-    "MP": "megapixel", "mpg": "mile per gallon", "cc": "C C", "ct": "carat", "N": "newton",
-    "yr": "year", "yrs": "year", "mo": "month", "wk": "week", "wks": "week", "Ω": "ohm",
-    "kΩ": "kilohm", "tsp": "teaspoon", "tbsp": "tablespoon", "ppm": "P P M", "kr": "krona",
-    "kt": "knot", "kts": "knot", "mmHg": "millimeter of mercury",
-    "zł": "zloty", "tsps": "teaspoon", "tbsps": "tablespoon",
-}  # fmt: skip
-_POWERS = {"²": "square", "2": "square", "^2": "square", "³": "cubic", "3": "cubic", "^3": "cubic"}
-_LENGTHS = ("km", "m", "cm", "mm", "mi", "ft", "in", "yd")
 _SPACED_ONLY = {"K", "A", "B", "MP", "N", "J", "ct", "mo", "pt", "cc", "cal"}
-_UNIT = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
-_PERIOD = "|".join(re.escape(name) for name in sorted(_PERIODS, key=len, reverse=True))
+_UNIT = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True))
+_PERIOD = "|".join(re.escape(name) for name in sorted(PERIODS, key=len, reverse=True))
 _EUROPEAN = re.compile(
     r"(?<=[$£€])\s?([0-9]{1,6}),([0-9]{2})(?![0-9,])|(?<![\w.,])([0-9]{1,6}),([0-9]{1,2})(?=\s?€)"
 )
@@ -76,15 +37,15 @@ _VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⅒"
 
 _MONEY = re.compile(
     rf"(?<![\w.,])(?P<country>US|AU|CA|NZ|HK|[ACS])?(?P<sign>[$£€¥₹₽₩₿₺₪])\s?(?P<sum>{NUMBER})"
-    rf"(?:{_DASH}(?:[$£€¥])?(?P<high>{NUMBER}))?(?:\s?(?P<scale>{_SCALE})(?!\w))?"
+    rf"(?:{_DASH}(?:[$£€¥])?(?P<high>{NUMBER}))?(?:\s?(?P<scale>{SCALE})(?!\w))?"
     rf"(?:\s?/\s?(?P<per>{_PERIOD})(?!\w)(?:\.(?=\s[a-z(]|,|\)))?)?(?![\w])"
 )
 _SIGN_AFTER = re.compile(
-    rf"{_FREE}(?P<sum>{NUMBER})\s?(?P<scale>{_SCALE})?\s?(?P<sign>[€£¢₽]|(?<=[0-9])p(?!\w))"
+    rf"{_FREE}(?P<sum>{NUMBER})\s?(?P<scale>{SCALE})?\s?(?P<sign>[€£¢₽]|(?<=[0-9])p(?!\w))"
 )
 _CODE = re.compile(
-    rf"(?<![\w/])(?:(?P<code>{'|'.join(_CODES)})\s?(?P<sum>{NUMBER})"
-    rf"|(?P<sum2>{NUMBER})\s?(?P<code2>{'|'.join(_CODES)}))(?:\s?(?P<scale>{_SCALE})(?!\w))?(?!\w)"
+    rf"(?<![\w/])(?:(?P<code>{'|'.join(CODES)})\s?(?P<sum>{NUMBER})"
+    rf"|(?P<sum2>{NUMBER})\s?(?P<code2>{'|'.join(CODES)}))(?:\s?(?P<scale>{SCALE})(?!\w))?(?!\w)"
 )
 _FEET = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?['′’]\s?([0-9]{1,2})\s?(?:[\"″”]|''|(?![\w'′]))")
 _INCHES = re.compile(
@@ -127,7 +88,7 @@ _FEET_INCHES = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?ft\.?\s([0-9]{1,2})\s?in\b
 _ACROSS = re.compile(r"(?:(?<=inches)|(?<=meters)|(?<=feet)|(?<=foot))\s?[x×]\s(?=\w)")
 _POWER = re.compile(r"(?<=[0-9a-z])(?:\^(-?[0-9]{1,3})|([²³]))")
 _LONE = re.compile(
-    rf"(?<![\w°/])(?:({'|'.join(_LENGTHS)})([²³])|({_UNIT})/({_PERIOD})|(µ[gms]|µm))(?![\w/])"
+    rf"(?<![\w°/])(?:({'|'.join(LENGTHS)})([²³])|({_UNIT})/({_PERIOD})|(µ[gms]|µm))(?![\w/])"
 )
 _COMPASS = re.compile(r"(?<=[0-9])\s?°\s?([NSEW])(?!\w)")
 _SEASON = re.compile(r"(?<![\w.,/-])([12][0-9]{3})/([0-9]{2})(?![\w/])")
@@ -178,23 +139,6 @@ _BY_DIGITS = re.compile(
 
 
 _NOUN_AFTER = re.compile(r"[\s-]?(?!(?:is|was|an?|and|or|for|to|in|on|at|per|of|off)\b)[a-z]")
-_SAME = ("zloty", "hertz", "yen", "won", "horsepower", "yuan")
-_IRREGULAR = {"krona": "kronor", "foot": "feet", "penny": "pence", "inch": "inches", "lira": "lira"}
-_QUALIFIED = ("square", "cubic", "Swiss", "US", "Canadian", "Australian", "New", "Hong", "Zealand",
-              "Kong", "kilowatt", "milliamp")  # fmt: skip
-
-
-def plural(noun: str) -> str:
-    first, space, rest = noun.partition(" ")
-    if first in _QUALIFIED:
-        return f"{first} {plural(rest)}"
-    if len(first) == 1 or first.endswith(_SAME):  # R P M
-        return noun
-    return f"{_IRREGULAR.get(first, f'{first}s')}{space}{rest}"
-
-
-def agree(noun: str, amount: str) -> str:
-    return noun if amount.replace(",", "").lstrip("0") == "1" else plural(noun)
 
 
 def amounts(text: str, before: str) -> str:
@@ -249,10 +193,10 @@ def plain_numbers(text: str, before: str) -> str:
 
 
 def _say_money(match: re.Match[str]) -> str:
-    one, part = _CURRENCIES[match["sign"]]
+    one, part = CURRENCIES[match["sign"]]
     if match["country"]:
-        one = f"{_COUNTRIES[match['country']]} {one}"
-    per = f" per {_PERIODS[match['per']]}" if match["per"] else ""
+        one = f"{COUNTRIES[match['country']]} {one}"
+    per = f" per {PERIODS[match['per']]}" if match["per"] else ""
     amount, high, scale = match["sum"], match["high"], match["scale"]
     scaled = f" {_scale(scale)}" if scale else ""
     if high:
@@ -277,13 +221,13 @@ def _adjective(match: re.Match[str]) -> bool:
 
 
 def _scale(written: str) -> str:
-    return _SCALES.get(written.lower(), written)
+    return SCALES.get(written.lower(), written)
 
 
 def _say_code(match: re.Match[str]) -> str:
     amount = match["sum"] or match["sum2"]
     scale = f" {_scale(match['scale'])}" if match["scale"] else ""
-    noun = _CODES[match["code"] or match["code2"]]
+    noun = CODES[match["code"] or match["code2"]]
     return f"{number(amount)}{scale} {agree(noun, amount if not scale else '2')}"
 
 
@@ -311,15 +255,15 @@ def _say_measure(match: re.Match[str]) -> str:
         return match[0]
     if match["power"]:
         power = "square" if match["power"] == "sq" else "cubic"
-        noun = f"{power} {(_UNITS | {'in': 'inch'})[match['plain']]}"
+        noun = f"{power} {(UNITS | {'in': 'inch'})[match['plain']]}"
     else:
-        noun = _UNITS[unit]
+        noun = UNITS[unit]
         if match["raised"]:
-            noun = f"{_POWERS[match['raised']]} {noun}"
+            noun = f"{POWERS[match['raised']]} {noun}"
     per = ""
     if match["per"]:
         raised = {"²": " squared", "³": " cubed"}.get(match["perraised"] or "", "")
-        per = f" per {_PERIODS[match['per']]}{raised}"
+        per = f" per {PERIODS[match['per']]}{raised}"
     adjective = (_adjective(match) or match["space"] == "-") and "degree" not in noun
     spoken = noun if adjective else agree(noun, "2" if match["low"] else amount)
     low = f"{number(match['low'])} to " if match["low"] else ""
@@ -374,10 +318,10 @@ def _say_lone(match: re.Match[str]) -> str:
     """A unit without a number: "per km²"."""
     length, raised, unit, per, small = match.groups()
     if length:
-        return plural(f"{_POWERS[raised]} {(_UNITS | {'in': 'inch'})[length]}")
+        return plural(f"{POWERS[raised]} {(UNITS | {'in': 'inch'})[length]}")
     if small:
-        return plural(_UNITS[small])
-    return f"{plural(_UNITS[unit])} per {_PERIODS[per]}"
+        return plural(UNITS[small])
+    return f"{plural(UNITS[unit])} per {PERIODS[per]}"
 
 
 def _parts(vulgar: str) -> tuple[str, str]:
@@ -427,13 +371,13 @@ def _say_scientific(match: re.Match[str]) -> str:
 
 def _say_term(match: re.Match[str]) -> str:
     """ "3x" of an equation; "5m = 500cm" is none."""
-    if match[2] in _UNITS:
+    if match[2] in UNITS:
         return match[0]
     return f"{number(match[1])} {letter_names(match[2])}"
 
 
 def _say_bare_unit(match: re.Match[str]) -> str:
-    noun = _UNITS[match[1]]
+    noun = UNITS[match[1]]
     many = match[1] in ("lbs", "tsps", "tbsps") or _SCALE_WORD.search(match.string[: match.start()])
     return plural(noun) if many else noun
 

@@ -1,0 +1,76 @@
+"""What is counted and measured: the names of currencies and units, one and many of them.
+
+Knows no numbers and no patterns of a text.
+"""
+
+from __future__ import annotations
+
+SCALES = {
+    "k": "thousand", "m": "million", "mn": "million", "mm": "million", "mln": "million",
+    "bn": "billion", "b": "billion", "tn": "trillion", "t": "trillion", "trn": "trillion",
+}  # fmt: skip
+SCALE = r"(?:thousand|million|billion|trillion|mln|trn|bn|mn|tn|mm|[kKmMbBtT])"
+CURRENCIES = {
+    "$": ("dollar", "cent"), "£": ("pound", "penny"), "€": ("euro", "cent"), "¥": ("yen", ""),
+    "₹": ("rupee", "paisa"), "₽": ("rouble", ""), "₩": ("won", ""), "₿": ("bitcoin", ""),
+    "₺": ("lira", ""), "₪": ("shekel", ""),
+}  # fmt: skip
+CODES = {
+    "USD": "US dollar", "EUR": "euro", "GBP": "pound", "JPY": "yen", "CHF": "Swiss franc",
+    "CAD": "Canadian dollar", "AUD": "Australian dollar", "INR": "rupee", "CNY": "yuan",
+}  # fmt: skip
+COUNTRIES = {"US": "US", "A": "Australian", "AU": "Australian", "C": "Canadian",
+              "CA": "Canadian", "NZ": "New Zealand", "HK": "Hong Kong", "S": "Singapore"}  # fmt: skip  # noqa: E501
+PERIODS = {
+    "h": "hour", "hr": "hour", "hour": "hour", "day": "day", "d": "day", "wk": "week",
+    "week": "week", "mo": "month", "month": "month", "yr": "year", "year": "year", "y": "year",
+    "night": "night", "person": "person", "unit": "unit", "min": "minute", "minute": "minute",
+    "s": "second", "sec": "second", "kg": "kilogram", "lb": "pound", "mile": "mile", "km":
+    "kilometer", "l": "liter", "L": "liter", "dL": "deciliter", "mL": "milliliter", "gal": "gallon",
+    "g": "gram", "m": "meter", "m²": "square meter", "m³": "cubic meter", "ft": "foot",
+    "sq ft": "square foot", "s²": "second squared", "oz": "ounce", "bbl": "barrel",
+}  # fmt: skip
+UNITS = {
+    "km": "kilometer", "m": "meter", "cm": "centimeter", "mm": "millimeter", "nm": "nanometer",
+    "µm": "micrometer", "mi": "mile", "ft": "foot", "yd": "yard", "yds": "yard", "kg": "kilogram",
+    "g": "gram", "mg": "milligram", "µg": "microgram", "mcg": "microgram", "lb": "pound",
+    "lbs": "pound", "oz": "ounce", "l": "liter", "L": "liter", "ml": "milliliter",
+    "mL": "milliliter", "cl": "centiliter", "dl": "deciliter", "gal": "gallon", "pt": "pint",
+    "mph": "mile per hour", "kph": "kilometer per hour", "kmh": "kilometer per hour",
+    "Hz": "hertz", "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz", "B": "byte",
+    "KB": "kilobyte", "kB": "kilobyte", "MB": "megabyte", "GB": "gigabyte", "TB": "terabyte",
+    "Mbps": "megabit per second", "Gbps": "gigabit per second", "kbps": "kilobit per second",
+    "ms": "millisecond", "µs": "microsecond", "ns": "nanosecond", "s": "second", "sec": "second",
+    "secs": "second", "min": "minute", "mins": "minute", "h": "hour", "hr": "hour", "hrs": "hour",
+    "kW": "kilowatt", "kWh": "kilowatt hour", "MW": "megawatt", "GW": "gigawatt", "W": "watt",
+    "V": "volt", "mV": "millivolt", "kV": "kilovolt", "A": "amp", "mA": "milliamp",
+    "mAh": "milliamp hour", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree",
+    "º": "degree", "℃": "degree Celsius", "℉": "degree Fahrenheit", "K": "kelvin", "kcal":
+    "kilocalorie", "cal": "calorie", "kJ": "kilojoule", "J": "joule", "hp": "horsepower",
+    "psi": "P S I", "Pa": "pascal", "kPa": "kilopascal", "hPa": "hectopascal", "dB": "decibel",
+    "rpm": "R P M", "bpm": "B P M", "fps": "F P S", "dpi": "D P I", "px": "pixel", "ha": "hectare",
+    "MP": "megapixel", "mpg": "mile per gallon", "cc": "C C", "ct": "carat", "N": "newton",
+    "yr": "year", "yrs": "year", "mo": "month", "wk": "week", "wks": "week", "Ω": "ohm",
+    "kΩ": "kilohm", "tsp": "teaspoon", "tbsp": "tablespoon", "ppm": "P P M", "kr": "krona",
+    "kt": "knot", "kts": "knot", "mmHg": "millimeter of mercury",
+    "zł": "zloty", "tsps": "teaspoon", "tbsps": "tablespoon",
+}  # fmt: skip
+POWERS = {"²": "square", "2": "square", "^2": "square", "³": "cubic", "3": "cubic", "^3": "cubic"}
+LENGTHS = ("km", "m", "cm", "mm", "mi", "ft", "in", "yd")
+_SAME = ("zloty", "hertz", "yen", "won", "horsepower", "yuan")
+_IRREGULAR = {"krona": "kronor", "foot": "feet", "penny": "pence", "inch": "inches", "lira": "lira"}
+_QUALIFIED = ("square", "cubic", "Swiss", "US", "Canadian", "Australian", "New", "Hong", "Zealand",
+              "Kong", "kilowatt", "milliamp")  # fmt: skip
+
+
+def plural(noun: str) -> str:
+    first, space, rest = noun.partition(" ")
+    if first in _QUALIFIED:
+        return f"{first} {plural(rest)}"
+    if len(first) == 1 or first.endswith(_SAME):  # R P M
+        return noun
+    return f"{_IRREGULAR.get(first, f'{first}s')}{space}{rest}"
+
+
+def agree(noun: str, amount: str) -> str:
+    return noun if amount.replace(",", "").lstrip("0") == "1" else plural(noun)
