@@ -97,8 +97,7 @@ def test_several_at_once_hear_what_each_would_alone(
     alone = [on_socket(client, {**fields, "seed": seed}, *words(TEXT)) for seed in SEEDS]
     with ThreadPoolExecutor(3) as pool:
         requested = [
-            pool.submit(on_socket, client, {**fields, "seed": seed}, *words(TEXT))
-            for seed in SEEDS
+            pool.submit(on_socket, client, {**fields, "seed": seed}, *words(TEXT)) for seed in SEEDS
         ]
         together = [one.result(60) for one in requested]
     for one, other in zip(alone, together, strict=True):
