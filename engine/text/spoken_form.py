@@ -48,7 +48,7 @@ _LINKS = frozenset(  # words that have a capital in a heading alone
     )
 )
 _CALENDAR = frozenset(name.lower() for name in (*DAYS, *MONTHS) if name not in ("March", "May"))
-_SMALL_DIGITS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_SAME = str.maketrans("₀₁₂₃₄₅₆₇₈₉ſıİ", "0123456789siI")  # letters that patterns take for others
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
 
 
@@ -75,7 +75,7 @@ class SpokenForm:
         self._capitals = _Capitals()
 
     def append(self, text: str) -> str:
-        if new := foreign_alphabets(text):
+        if new := foreign_alphabets(self._text[-1:] + text):
             self.foreign = tuple(sorted({*self.foreign, *new}))
         self._text += text
         return self._said(final=False)
@@ -166,7 +166,7 @@ def _say(segment: str, before: str, first: bool) -> str:
     if _PLAIN.fullmatch(segment) and not _ABBREVIATED.search(segment):
         return accents(segment)
     tail = " " if segment[-1:].isspace() else ""
-    text = layout(accents(segment).translate(_SMALL_DIGITS), first or before.endswith("\n"))
+    text = layout(accents(segment.translate(_SAME)), first or before.endswith("\n"))
     text = addresses(shorthand(text))
     text = abbreviations(text, before)
     text = dates(text)

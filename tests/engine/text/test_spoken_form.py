@@ -232,6 +232,24 @@ def test_time_is_linear_in_hostile_text(unit: str) -> None:
     assert time.process_time() - started < SOON
 
 
+@pytest.mark.parametrize(
+    ("written", "spoken"),
+    [
+        ("He ran, eſp. here, vſ. us; Fıg. 5, İ.e. a ſouffle.", "He ran, especially here, versus us; figure five, That is a sooflay."),
+        ("ſee ſec. 5 and ISTANBUL, İstanbul.", "See section five and istanbul, Istanbul."),
+    ],
+)  # fmt: skip
+def test_letters_that_only_case_makes_alike_are_read(written: str, spoken: str) -> None:
+    assert spoken_form(written) == spoken
+
+
+def test_other_alphabets_are_told_letter_by_letter() -> None:
+    form = SpokenForm()
+    for mark in "He said α, Καλημέρα":
+        form.append(mark)
+    assert form.foreign == ("Greek",)
+
+
 def test_other_alphabets_are_told() -> None:
     assert foreign_alphabets("Müller, naïve, 5 µg, α and π → ½") == ()
     assert foreign_alphabets("He said Привет to 你好") == ("Cjk", "Cyrillic")
