@@ -52,15 +52,19 @@ _WIDE_END = r"[。！？]+[”’」』）]*"
 _END = re.compile(rf"(?:{_LATIN_END}|{_WIDE_END}|(?<!\s)\s*\n\s*)")
 _CLOSES = re.compile(r"[\s。！？]")  # an end has one of these
 _TAIL = 40  # characters before a full stop that show whether it is one of an abbreviation
-_FOLLOWING = re.compile(r"[^\w\n]{0,40}(\w{1,40})(?=[^\w])")  # a whole word
+_FOLLOWING = re.compile(r"[^\w\n]{0,40}(\w{40}|\w{1,39}(?=\W))")  # a word, whole or long enough
+_NO_WORD = re.compile(r"[^\w\n]{0,40}\n|[^\w\n]{41}")
 _SEEN_AFTER = 200  # characters behind a sentence that show whether it ends
 _PROBES = ("He", "Smithson", "houses", "12")  # words of all kinds that may follow
 _NEVER_LAST = re.compile(
     r"(?:^|\s)(?:Mr|Mrs|Ms|Dr|Prof|Gen|Col|Capt|Lt|Sgt|Rev|Hon|Sen|Gov|St|Mt|vs|e\.g|i\.e)$"
 )
 _QUOTES = re.compile(r"[^\w\s.!?…'’-]")
-_SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
-_MAYBE = ".!?…。！？\"'”’»)]」』）" + _SPACES  # of these the next text may make an end
+_MARKS, _CLOSERS = (
+    ".!?…。！？",
+    "\"'”’»)]」』）",
+)  # in this order, then spaces, they may go on to an end
+_BEFORE_STOP, _WIDE_SPACE = re.compile(r"(?<!\s)\s+(?=\.)"), re.compile(r"[^\S\x00-\x7f]")
 _NOTHING_KEPT = re.compile(r"(?!)")
 
 
@@ -84,9 +88,7 @@ def split_sentences(
 ) -> list[str]:
     """Sentences with the space after them. Matches of `keep` are never cut."""
     iso = LANGUAGE_CODES.get(language.lower(), "en")
-    parts: list[str] = [
-        part for piece in _bounded(text, keep) for part in sentencex.segment(iso, piece)
-    ]
+    parts: list[str] = [part for piece in _bounded(text, keep) for part in _segments(iso, piece)]
     return _join_kept(text, parts, keep)
 
 
@@ -134,15 +136,26 @@ def _is_end(text: str, match: re.Match[str], language: str, begin: int = 0) -> b
     if following:
         return _ends(tail, following[1], iso)
     found = {_ends(tail, each, iso) for each in _PROBES}
-    return found.pop() if len(found) == 1 else None
+    if len(found) == 1:
+        return found.pop()
+    return False if _NO_WORD.match(text, match.end()) else None
 
 
 @lru_cache(maxsize=1024)
 def _ends(tail: str, following: str, iso: str) -> bool:
     """Whether the splitter sees an end between a tail with a full stop and a word."""
     before = f"{tail}. "
-    ends = accumulate(map(len, sentencex.segment(iso, before + following)))
+    ends = accumulate(map(len, _segments(iso, before + following)))
     return len(before) in ends
+
+
+def _segments(iso: str, text: str) -> Iterator[str]:
+    """The splitter's sentences. It panics at a capital, a wide space and a full stop."""
+    narrow = _BEFORE_STOP.sub(lambda match: _WIDE_SPACE.sub(" ", match[0]), text)
+    at = 0
+    for part in sentencex.segment(iso, narrow):
+        yield text[at : at + len(part)]
+        at += len(part)
 
 
 class SentenceBuffer:
@@ -191,7 +204,13 @@ class SentenceBuffer:
         """Where to continue the search, `begun` characters having been searched before."""
         if self._open is not None:
             return self._open
-        return self._seen + len(self._text[self._seen : begun].rstrip(_MAYBE))
+        searched = self._text[self._seen : begun]
+        words = searched.rstrip()
+        if not words and self._text[self._seen - 1 : self._seen].isspace():
+            return begun  # spaces behind spaces begin no end
+        closed = words.rstrip(_CLOSERS)
+        marked = closed.rstrip(_MARKS)
+        return self._seen + len(words if marked == closed else marked)
 
     def finish(self) -> list[str]:
         """The rest as a last sentence."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import SentenceBuffer
+from engine import SentenceBuffer, split_sentences
 
 WORDS = ("Hello there", "3.5", "今天", "“No”", "x", "Dr. ", "e.g. ")
 PIECES = (*WORDS, ". ", "! ", "? ", " ", "\n", "。")
@@ -58,6 +58,12 @@ def test_an_end_is_known_before_the_next_sentence_begins() -> None:
     assert SentenceBuffer().feed("I saw Dr. ") == []
 
 
+def test_a_wide_space_before_a_full_stop_is_read() -> None:
+    text = "Vitamin C\u00a0. It helps. See plan A\u3000. "
+    assert split_sentences(text) == ["Vitamin C\u00a0. ", "It helps. ", "See plan A\u3000. "]
+    assert split(*text) == split(text) == ["Vitamin C\u00a0.", "It helps.", "See plan A\u3000."]
+
+
 @given(st.lists(st.sampled_from(PIECES[:-1]), max_size=12).map("".join), st.integers(1, 6))
 def test_pieces_of_any_size_give_the_same_sentences(text: str, size: int) -> None:
     assert split(*(text[at : at + size] for at in range(0, len(text), size))) == split(text)
@@ -68,7 +74,21 @@ def test_nothing_is_lost(text: str) -> None:
     assert "".join("".join(split(text)).split()) == "".join(text.split())
 
 
-@pytest.mark.parametrize("mark", [".", "'", " ", "]", "! "])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "At 5 p.m. --\nIt is late. Then more.",
+        f"See no. {'x' * 50} here. It is late. Then more.",
+        f"He met Mrs. A. {'(' * 50} here. It is late. Then more.",
+    ],
+)
+def test_what_follows_a_full_stop_in_doubt_is_given(text: str) -> None:
+    *_, last = SentenceBuffer().feed(text)
+    assert last == "It is late."
+    assert split(*text) == split(text)
+
+
+@pytest.mark.parametrize("mark", [".", "'", " ", "]", "! ", "\n", "\xa0]", "\n ]"])
 def test_many_marks_in_a_row_are_read_in_time(mark: str) -> None:
     buffer, begun = SentenceBuffer(), time.process_time()
     for _ in range(10_000):
