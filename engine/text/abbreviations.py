@@ -18,7 +18,7 @@ _TITLES = {
     "Ft": "Fort", "Pt": "Point", "Supt": "Superintendent", "Det": "Detective", "Insp": "Inspector",
     "Pvt": "Private", "Mlle": "Mademoiselle", "Mme": "Madame",
 }  # fmt: skip
-_BARE = ("Mr", "Mrs", "Ms", "Dr", "Prof")  # also without a full stop
+_UNSTOPPED = ("Mr", "Mrs", "Ms", "Dr", "Prof")  # also without a full stop
 _STREETS = {
     "St": "Street", "Dr": "Drive", "Ave": "Avenue", "Av": "Avenue", "Blvd": "Boulevard",
     "Rd": "Road", "Ln": "Lane", "Hwy": "Highway", "Pkwy": "Parkway", "Sq": "Square", "Ct": "Court",
@@ -36,12 +36,15 @@ _BEFORE_NUMBERS = {
     "ref": "reference", "pop": "population", "temp": "temperature", "mk": "mark", "max": "maximum",
     "min": "minimum", "hwy": "highway", "rte": "route", "rm": "room", "ste": "suite",
     "bk": "book", "pt": "part", "s": "section", "ss": "sections", "cl": "clause", "sch": "schedule",
-    "reg": "regulation", "regs": "regulations",
+    "reg": "regulation", "regs": "regulations", "elev": "elevation", "alt": "altitude",
+    "vis": "visibility", "tab": "table", "ll": "lines",
 }  # fmt: skip
 _PHRASES = {
     "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
     "etc.": "et cetera", "vs.": "versus", "vs": "versus", "approx.": "approximately",
     "dept.": "department", "est.": "established", "cf.": "compare", "viz.": "namely",
+    "q/q": "quarter on quarter", "qoq": "quarter on quarter", "m/m": "month on month", "jct.":
+    "junction", "jctn.": "junction",
     "et al.": "and others", "approx": "approximately", "y/y": "year on year",
     "yoy": "year on year", "messrs.": "messieurs",
     "n/a": "not applicable", "a.k.a.": "also known as", "aka": "also known as", "govt.":
@@ -54,13 +57,17 @@ _PHRASES = {
     "assn.": "association", "univ.": "university", "intl.": "international",
     "mgr.": "manager", "feat.": "featuring", "stn.": "station", "bldg.": "building",
     "asst.": "assistant", "attn.": "attention", "encl.": "enclosed", "ibid.": "in the same place",
-    "op. cit.": "in the work cited",
+    "op. cit.": "in the work cited", "o.n.o.": "or nearest offer", "ono": "or nearest offer",
+    **{word: letter_names(word) for word in (
+        "idk", "tbh", "brb", "btw", "imho", "fyi", "omg", "smh", "ngl", "ikr", "tba", "tbc", "rofl",
+    )},
 }  # fmt: skip
 SHORTENED = sorted(  # words that a full stop shortens
     {word.lower() for words in (_TITLES, _STREETS, _AFTER_NAMES, _BEFORE_NUMBERS) for word in words}
     | {phrase[:-1] for phrase in _PHRASES if re.fullmatch(r"[a-z]+\.", phrase)}
     | {"vs"}
 )
+BARE = frozenset(phrase for phrase in _PHRASES if phrase.isalpha())  # without a mark
 COUNTED = (
     "Chapter|Part|Act|Scene|Volume|Vol|Book|Section|Article|War|Phase|Level|Type|Class|Episode|"
     "Season|Title|Grade|Stage|Round|Bowl|Figure|Table|Appendix|Canto|Mark|Tier|Schedule|Unit|Step"
@@ -124,8 +131,11 @@ _VERSUS = re.compile(r"(?:^|(?<=\s))v\.? (?=[A-Z])")
 _SHOUTED_TITLE = re.compile(r"(?<!\w)(?:MR|MRS|MS|DR|PROF|CAPT|LT|SGT|REV|ST)\.(?=\s[A-Z]{2})")
 _SHOUTED_NAME = re.compile(r"\b[A-Z]{3,12}(?=\s(?=[IVXL]{1,8}\b)(?!I\s))")
 _EXTENSION = re.compile(r"(?<!\w)[Ee]xt\.\s?(?=[0-9])")
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_ESTIMATED = re.compile(r"\best\.(?!\s[1-9][0-9]{3}(?!\w)|\s(?:in|by)\b)")
 _LIFE = re.compile(
     r"(?<![\w.])(c|(?:(?<=\()|(?<=[,;]\s))[bd])\.\s?(?=(?:c\.\s?)?[1-9][0-9]{2,3}(?!\w))"
+    rf"|(?<![\w.])([bd])\.\s(?=[0-3]?[0-9]\s(?:{_MONTHS})|(?:{_MONTHS})[a-z.]{{0,7}}\s[0-9])"
 )
 _LIVED = {"c": "circa", "b": "born", "d": "died"}
 _OK = re.compile(r"(?<![\w.-])(?:OK|Ok|ok)(?=(?:'s|’s|'d|’d)?(?![\w-]))(?!\s[0-9]{5})")
@@ -156,9 +166,10 @@ def abbreviations(text: str, before: str) -> str:
     text = _SHOUTED_TITLE.sub(lambda match: match[0].capitalize(), text)
     text = _SHOUTED_NAME.sub(_say_shouted_name, text)
     text = _EXTENSION.sub("extension ", text)
+    text = _ESTIMATED.sub(_say_estimated, text)
     text = _PHRASE.sub(_say_phrase, text)
     text = _WITH.sub("with ", text)
-    text = _LIFE.sub(lambda match: f"{_LIVED[match[1]]} ", text)
+    text = _LIFE.sub(lambda match: f"{_LIVED[match[1] or match[2]]} ", text)
     text = _OK.sub("okay", text)
     text = _NUMBERED.sub(_say_numbered, text)
     text = _STREET.sub(_say_street, text)
@@ -208,7 +219,7 @@ def _say_initial(match: re.Match[str]) -> str:
 
 def _say_title(match: re.Match[str]) -> str:
     bare = not match[0].endswith(".")
-    return match[0] if bare and match[1] not in _BARE else _TITLES[match[1]]
+    return match[0] if bare and match[1] not in _UNSTOPPED else _TITLES[match[1]]
 
 
 def _say_street(match: re.Match[str]) -> str:
@@ -236,7 +247,8 @@ def _say_phrase(match: re.Match[str]) -> str:
     if match[0] == "EST.":  # a time zone
         return match[0]
     spoken = _PHRASES[match[0].lower()]
-    spoken = spoken[0].upper() + spoken[1:] if match[0][0].isupper() else spoken
+    capital = match[0][0].isupper() and match[0][1:].islower()  # no "YoY"
+    spoken = spoken[0].upper() + spoken[1:] if capital else spoken
     tail = match.string[match.end() :]
     ends = match[0].endswith(".") and (
         _ENDS.match(tail)
@@ -244,6 +256,11 @@ def _say_phrase(match: re.Match[str]) -> str:
         else (ends_sentence(tail) if match[0].lower() == "et al." else not tail.strip("\"'”’)] "))
     )
     return f"{spoken}." if ends else spoken
+
+
+def _say_estimated(match: re.Match[str]) -> str:
+    """ "$3.10 est."; "est. 1998" is no estimate."""
+    return "estimated" + ("." if ends_sentence(match.string[match.end() :]) else "")
 
 
 def _say_dotted(match: re.Match[str]) -> str:

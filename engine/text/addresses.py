@@ -92,7 +92,9 @@ _LETTERS = re.compile(r"(?<![\w-])([A-Z])([-–])([A-Z])(?![\w-])")
 _TO = re.compile(r"(?<![\w-])([A-Z])-to-([A-Z])(?![\w-])")
 _FISCAL = re.compile(r"(?<!\w)FY\s?((?:19|20)[0-9]{2})(?!\w)")
 _AND = re.compile(r"(?<!\w)([A-Z]{1,3})&([A-Z]{1,3})(s?)(?!\w)")
-_DOT_NAME = re.compile(rf"(?<![\w.])\.(?=(?:NET|com|org|net|edu|gov|io|ai|{_FILES})(?!\w))")
+_DOT_NAME = re.compile(
+    rf"(?<![\w.])\.(?=(?:NET|com|org|net|edu|gov|io|ai|env|bashrc|zshrc|git|gitignore|{_FILES})(?!\w))"
+)
 
 
 def addresses(text: str) -> str:

@@ -87,6 +87,14 @@ _BY_SLASHED = re.compile(  # "by 1/2" may be a half
     r"(?:(?<=\bby )|(?<=\b[Dd]ue )|(?<=ntil )|(?<=efore )|(?<=fter )|(?<=ince ))"
     r"(0?[1-9]|1[0-2])/(1[3-9]|2[0-9]|3[01])(?![\w/]|[.,][0-9]|\sof\b)"
 )
+_DAY_FIRST = re.compile(  # "on 25/12": no month is so late
+    r"(?:(?<=\b[Oo]n )|(?<=\bby )|(?<=\b[Dd]ue )|(?<=ntil )|(?<=efore )|(?<=fter )|(?<=ince ))"
+    r"(1[3-9]|2[0-9]|3[01])/(0?[1-9]|1[0-2])(?![\w/]|[.,][0-9]|\sof\b)"
+)
+_DAY_SLASHED = re.compile(  # "Fri 6/7"
+    rf"(?<!\w)({SHORT_DAYS}|[A-Z][a-z]{{2,5}}day)\b[.,]{{0,2}}\s(0?[1-9]|1[0-2])/(0?[1-9]|[12][0-9]|3[01])"
+    r"(?![\w/]|[.,][0-9]|\sof\b)"
+)
 _SINCE = re.compile(
     rf"\b([Ff]rom|[Bb]etween)\s({_YEAR})\s(to|until|and)\s(?=['’][0-9]{{2}}\b|{_YEAR}\b)"
 )
@@ -102,6 +110,8 @@ def dates(text: str) -> str:
     text = _SLASHED.sub(_say_slashed, text)
     for slashed in (_ON_SLASHED, _BY_SLASHED):
         text = slashed.sub(lambda m: f"{MONTHS[int(m[1]) - 1]} {ordinal(m[2])}", text)
+    text = _DAY_FIRST.sub(lambda m: f"the {ordinal(m[1])} of {MONTHS[int(m[2]) - 1]}", text)
+    text = _DAY_SLASHED.sub(_say_day_slashed, text)
     text = _SINCE.sub(lambda m: f"{m[1]} {year(m[2])} {m[3]} ", text)
     text = _WEEKDAYS.sub(lambda m: f"{weekday_name(m[1])} to {weekday_name(m[2])}", text)
     text = _WEEKDAY.sub(_say_weekday, text)
@@ -165,6 +175,11 @@ def weekday_name(written: str) -> str:
 def _say_weekday(match: re.Match[str]) -> str:
     spoken = weekday_name(match[1] or match[2] or match[3])
     return f"{spoken}{',' if ',' in match[0] else '.' if match[3] else ''}"
+
+
+def _say_day_slashed(match: re.Match[str]) -> str:
+    day = next((day for day in DAYS if day.startswith(match[1][:3])), match[1])
+    return f"{day}, {MONTHS[int(match[2]) - 1]} {ordinal(match[3])}"
 
 
 def _valid(day: str) -> bool:

@@ -27,7 +27,7 @@ LETTERED = frozenset(_WORD.findall(
     "MLB UFO VIP DIY FAQ ATM PIN ID AI ML IQ EQ PR HR IT TB GB MB KB AC DC AD BC BCE CE PM AM "
     "GMT UTC EST PST CET MP MEP PhD MBA BA MA BSC MSC SUV BMW KGB NSA IRS IMF WTO GDP VAT LLC "
     "LTD PLC RSVP ASAP LOL OMG BTW FYI IMO TBA TBD ETA DJ MC PE ESPN OECD IEEE API SDK CPU "
-    "GPU SSD HDD LED LCD RGB "
+    "GPU SSD HDD LED LCD RGB RAF YMCA YWCA RSPCA RSPB USMC SSID BYOB RNIB "
 )) - {"PIN"}  # fmt: skip
 _SHORT = frozenset(_WORD.findall(
     "a i an as at be by do go he hi if in is it me my no of oh ok on or so to up us we all and "
@@ -47,13 +47,13 @@ _SHORT = frozenset(_WORD.findall(
         "ah eh ha ho um uh ooh heh hmm die boy met per lad bat ham gin foe pun hog bum imp fry con "
         "sub tab ape zoo fad gay lid rap ski wee bye gig hip sow rut woe pry mug wad ace bud rip "
         "rod dub fed sum pal tag cod elm eel yak hub gag mob wok rye jig ivy icy nil lab app pro "
-        "thy ye nay aye yea ass jim joe sam ken lee "
+        "max thy ye nay aye yea ass jim joe sam ken lee "
 ))  # fmt: skip
 _RATHER_LETTERS = frozenset(("it", "us", "am", "or", "who"))  # where nothing else is shouted
 _VOWEL = re.compile(r"[AEIOUY]")
 _HARD = re.compile(
     r"[^AEIOUY]{6}|^(?!SCH|SPH|[SC]H[RL]|S[CPT]R|SPL|THR|PHR)[^AEIOUY]{3}"
-    r"|^(?!KN|GN|PS)(?:[BDFGJKLMNPRVXZ](?=[BCDFGJKMNPQSTVXZ])|[HJQXZ](?=[^AEIOUY]))"
+    r"|^SS|MC$|[BCDFGKPTVZ]L$|^(?!KN|GN|PS)(?:[BDFGJKLMNPRVXZ](?=[BCDFGJKMNPQSTVXZ])|[HJQXZ](?=[^AEIOUY]))"
     r"|(?!GN|FF|GM|(?<=T)HM)[BCDFGHJKPQVZ][BFGJMNPQRVW]$|(?<!Q)[AEIOU]{4}|Q(?!U)|HH|JJ|VV|XX"
 )
 _DRAWN_OUT = re.compile(r"([^CIVX])\1\1")  # "AAARGH", "GRRR"; no "XXXL", "CCCP"

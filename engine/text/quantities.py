@@ -26,7 +26,7 @@ _SPACED_ONLY = {"K", "A", "B", "MP", "N", "J", "ct", "mo", "pt", "cc", "cal"}
 _UNIT = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True))
 _PERIOD = "|".join(re.escape(name) for name in sorted(PERIODS, key=len, reverse=True))
 _EUROPEAN = re.compile(
-    r"(?<=[$£€])\s?([0-9]{1,6}),([0-9]{2})(?![0-9,])|(?<![\w.,])([0-9]{1,6}),([0-9]{1,2})(?=\s?€)"
+    r"(?<=[$£€])\s?([0-9]{1,6}),([0-9]{2})(?![0-9]|,[0-9])|(?<![\w.,])([0-9]{1,6}),([0-9]{1,2})(?=\s?€)"
 )
 _RUPEES = re.compile(r"\b[Rr]s\.?\s?(?=[0-9])")
 _LAKHS = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:,[0-9]{2}){1,4},[0-9]{3}(?![\w,])")  # 1,00,000
@@ -74,7 +74,7 @@ _FRACTION = re.compile(
 _PRESSURE = re.compile(r"(?<![\w.,/])([0-9]{2,3})/([0-9]{2,3})(?=\s?mm\s?Hg\b)")
 _STONE = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?st\.?(?=,?\s[0-9]{1,2}\s?lbs?\b)")
 _BARE_UNIT = re.compile(  # behind a fraction or "per"
-    r"(?<=[a-z] )(tsps?|tbsps?|lbs?|oz|kg|km|cm|ml)\b(?:\.(?=\s[a-z(]|,))?"
+    r"(?<=[a-z] )(tsps?|tbsps?|lbs?|oz|kg|km|cm|ml|yrs|hrs|mins|wks|secs)\b(?:\.(?=\s[a-z(]|,))?"
 )
 _SCALE_WORD = re.compile(r"\b(?:thousand|million|billion|trillion)\s$")
 _MINUTES = re.compile(r"\b(?:mins?|minutes?)\.?,?\s$")
@@ -342,7 +342,13 @@ def _say_fraction(match: re.Match[str]) -> str:
     after = match.string[match.end() :]
     if (top, bottom) in (("24", "7"), ("9", "11"), ("20", "20"), ("50", "50"), ("4", "4")):
         return f"{cardinal(top)} {cardinal(bottom)}"
-    if (top == bottom and top != "0") or (top == "0" and bottom in ("5", "10", "20", "100")):
+    if len(top) == len(bottom) == 2 and int(top) + int(bottom) == 100:  # a split
+        return f"{cardinal(top)} {cardinal(bottom)}"
+    if (
+        (top == bottom and top != "0")
+        or (bottom == "100" and top != "1")
+        or (top == "0" and bottom in ("5", "10", "20"))
+    ):
         return f"{number(top)} out of {number(bottom)}"
     if top == "0" or bottom in ("0", "1") or int(top) > int(bottom):
         return f"{number(top)} slash {number(bottom)}"
@@ -378,7 +384,7 @@ def _say_term(match: re.Match[str]) -> str:
 
 def _say_bare_unit(match: re.Match[str]) -> str:
     noun = UNITS[match[1]]
-    many = match[1] in ("lbs", "tsps", "tbsps") or _SCALE_WORD.search(match.string[: match.start()])
+    many = match[1].endswith("s") or _SCALE_WORD.search(match.string[: match.start()])
     return plural(noun) if many else noun
 
 

@@ -43,6 +43,7 @@ REFERENCES: tuple[Rule, ...] = (
         re.compile(r"\b[Ss]0?([0-9]{1,2})[Ee]0?([0-9]{1,2})\b"),
         lambda m: f"season {m[1]} episode {m[2]}",
     ),
+    (re.compile(r"\bSc\.\s(?=[0-9ivxIVX])"), lambda m: "Scene "),
     (re.compile(r"\b[Nn]r\.\s?(?=[0-9])"), lambda m: "number "),
     (
         re.compile(r"\bISSN:?\s([0-9]{4})-([0-9]{3}[0-9X])(?!\w)"),

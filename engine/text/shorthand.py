@@ -53,7 +53,7 @@ _COINS = {"$": "dollar", "£": "pound", "€": "euro"}
 _PER = {None: "", "/s": " per second", "/L": " per liter"}
 _LETTERED = {  # units that have no other rule
     "bps": "basis points", "pts": "points", "mmol": "millimoles", "µL": "microliters",
-    "µl": "microliters", "Gbit": "gigabits", "Mbit": "megabits", "kbit": "kilobits",
+    "µl": "microliters", "rebs": "rebounds", "asts": "assists",
 }  # fmt: skip
 _NO_STUTTER = (
     "(?:day|hour|tests?|shaped?|series|tail|top|boys?|clamps?|class|cup|corp|dimer|mode|beam)\\b"
@@ -86,6 +86,15 @@ def _say_angle(match: re.Match[str]) -> str:
     return " ".join(part for part in (*parts, _WINDS.get(wind or "", "")) if part)
 
 
+def _say_sides(match: re.Match[str]) -> str:
+    """ "12'6" x 10'": twelve foot six by ten foot."""
+    width, inches, length, more = match.groups()
+    first = f"{width} foot {inches}" if inches else f"{width}"
+    single = re.match(r"\s[a-z]{3}", match.string[match.end() :])
+    last = f"foot {more}" if more else "foot" if single else "feet"
+    return f"{first} by {length} {last}"
+
+
 def _say_odds(match: re.Match[str]) -> str:
     """ "at 7/2", more than a whole, are odds; "at 1/2" is a half."""
     before, high, low, named = match.groups()
@@ -96,17 +105,54 @@ def _say_odds(match: re.Match[str]) -> str:
 
 _RULES: tuple[Rule, ...] = (
     (re.compile(r"&(?:amp|lt|gt|quot|nbsp|apos|#39);"), lambda m: html.unescape(m[0])),
-    (re.compile(r"(?<!\S)(?:<3|[:;]-?[)(DPp]|xD)(?!\S)"), lambda m: ""),
+    (re.compile(r"(?<!\S)(?:<3|[:;]-?[)(DPp]|[:;]-[/|\\oO*]|xD)(?!\S)"), lambda m: ""),
     (re.compile(r"\bN[º°]\s?(?=[0-9])"), lambda m: "number "),
     (  # 6.02×10²³
         re.compile(rf"(?<=[0-9])\s?[x×·]\s?10(?=[{_SMALL}⁻])"),
         lambda m: " times 10",
     ),
     (
-        re.compile(r"(?<=[0-9])\s?(bps|pts|mmol|µ[Ll]|[GMk]bit)(/[sL])?(?!\w)"),
+        re.compile(r"(?<=[0-9])\s?(bps|pts|mmol|rebs|asts|µ[Ll])(/[sL])?(?!\w)"),
         lambda m: f" {_LETTERED[m[1]]}{_PER[m[2]]}",
     ),
     (re.compile(r"(?<=[0-9]{2})-bit\b"), lambda m: " bit"),
+    (re.compile(r"(?<=[0-9])[\s-]bp\b(?!\.)"), lambda m: " basis point"),
+    (re.compile(r"(?<![\w)%])[-−](?=[$£€¥₹]\s?[0-9])"), lambda m: "minus "),
+    (re.compile(r"(?<=[0-9])[.,][-–—](?=\s?[€,;)]|\s|$)"), lambda m: ""),  # 20.-, 50,-
+    (re.compile(r"(?<!\w)R\$\s?([0-9][0-9.,]{0,14}[0-9]|[0-9])"), lambda m: f"{m[1]} reais"),
+    (
+        re.compile(r"(?<![\w.,])([0-9]{1,3})[\s-]?(?:yo|y/o|y\.o\.)(?=[\s,;.)]|$)"),
+        lambda m: f"{m[1]} year-old",
+    ),
+    (re.compile(r"\bC([12]?[0-9](?:st|nd|rd|th))\b"), lambda m: f"{m[1]} century"),
+    (
+        re.compile(rf"\b([Ww]inds?(?:\sfrom)?(?:\sthe)?)\s({_WIND})(?!\w)"),
+        lambda m: f"{m[1]} {_WINDS[m[2]]}",
+    ),
+    (  # I-95 N, Rte. 9W
+        re.compile(r"\b((?:I|US)[-\s]?[0-9]{1,3})\s([NSEW])(?=[\s,.;)]|$)"),
+        lambda m: f"{m[1]} {_WINDS[m[2]]}",
+    ),
+    (
+        re.compile(r"\b((?:R(?:te|oute)|H(?:wy|ighway))\.?\s[0-9]{1,3})([A-Z])(?!\w)"),
+        lambda m: f"{m[1]} {letter_names(m[2])}",
+    ),
+    (  # a person's height, with parts of an inch
+        re.compile(r"(?<![\w.,])([3-8])\s?['′’]\s?([0-9]{1,2}\s?[½¼¾⅛⅜⅝⅞])\s?[\"″”]"),
+        lambda m: f"{m[1]} foot {m[2]}",
+    ),
+    (  # a room's sides
+        re.compile(
+            r"(?<![\w.,])([0-9]{1,3})\s?['′’]\s?(?:([0-9]{1,2})\s?[\"″”]\s?)?[x×]\s?"
+            r"([0-9]{1,3})\s?['′’](?:\s?([0-9]{1,2})\s?[\"″”])?(?!\w)"
+        ),
+        _say_sides,
+    ),
+    (re.compile(r"(?<!\w)~/(?=\w)"), lambda m: "tilde slash "),
+    (
+        re.compile(r"(?<![\w.])((?:[0-9]{1,3}\.){3}[0-9]{1,3})/([0-9]{1,2})(?![\w/]|\.[0-9])"),  # a network's
+        lambda m: f"{m[1]} slash {m[2]}",
+    ),
     (re.compile(r"\bBoeing\s7([0-9]7s?)(?!\w)"), lambda m: f"Boeing seven-{m[1]}"),
     (re.compile(r"(?<=['’][0-9]{2})\s?[-–]\s?(?=['’][0-9]{2}(?!\w))"), lambda m: " to "),
     (re.compile(r"°\s?(?=(?:angle|turn|bend|rotation|view|heat)\b)"), lambda m: " degree "),
@@ -379,7 +425,7 @@ _RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 _ANY = re.compile(
-    rf"[0-9&:;<>=|~º°⁺⁻ⁿ{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[Pp]ls\b|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\."
+    rf"[0-9&:;<>=|~º°⁺⁻ⁿ$£€{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[Pp]ls\b|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\."
 )
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from engine.text.abbreviations import SHORTENED, abbreviations, dotted, single_letters
+from engine.text.abbreviations import BARE, SHORTENED, abbreviations, dotted, single_letters
 from engine.text.accents import accents
 from engine.text.addresses import addresses, codes, mixed_words
 from engine.text.dates import DAYS, MONTHS, dates, times
+from engine.text.formulas import formulas
 from engine.text.letters import capitals
 from engine.text.marks import foreign_alphabets, layout, plain_marks
 from engine.text.quantities import amounts, plain_numbers
@@ -48,7 +49,7 @@ _LINKS = frozenset(  # words that have a capital in a heading alone
     )
 )
 _CALENDAR = frozenset(name.lower() for name in (*DAYS, *MONTHS) if name not in ("March", "May"))
-_SAME = str.maketrans("₀₁₂₃₄₅₆₇₈₉ſıİ", "0123456789siI")  # letters that patterns take for others
+_SAME = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁄∕ſıİ", "0123456789//siI")  # patterns take them for others
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
 
 
@@ -163,11 +164,13 @@ class _Capitals:
 
 
 def _say(segment: str, before: str, first: bool) -> str:
-    if _PLAIN.fullmatch(segment) and not _ABBREVIATED.search(segment):
+    if _PLAIN.fullmatch(segment) and not (
+        _ABBREVIATED.search(segment) or segment.strip(" ,;:!?.").lower() in BARE
+    ):
         return accents(segment)
     tail = " " if segment[-1:].isspace() else ""
     text = layout(accents(segment.translate(_SAME)), first or before.endswith("\n"))
-    text = addresses(shorthand(text))
+    text = addresses(shorthand(formulas(text)))
     text = abbreviations(text, before)
     text = dates(text)
     text = dotted(times(text))

@@ -9,7 +9,7 @@ SCALES = {
     "k": "thousand", "m": "million", "mn": "million", "mm": "million", "mln": "million",
     "bn": "billion", "b": "billion", "tn": "trillion", "t": "trillion", "trn": "trillion",
 }  # fmt: skip
-SCALE = r"(?:thousand|million|billion|trillion|mln|trn|bn|mn|tn|mm|[kKmMbBtT])"
+SCALE = r"(?:thousand|million|billion|trillion|lakh|crore|mln|trn|bn|mn|tn|mm|[kKmMbBtT])"
 CURRENCIES = {
     "$": ("dollar", "cent"), "£": ("pound", "penny"), "€": ("euro", "cent"), "¥": ("yen", ""),
     "₹": ("rupee", "paisa"), "₽": ("rouble", ""), "₩": ("won", ""), "₿": ("bitcoin", ""),
@@ -53,6 +53,9 @@ UNITS = {
     "yr": "year", "yrs": "year", "mo": "month", "wk": "week", "wks": "week", "Ω": "ohm",
     "kΩ": "kilohm", "tsp": "teaspoon", "tbsp": "tablespoon", "ppm": "P P M", "kr": "krona",
     "kt": "knot", "kts": "knot", "mmHg": "millimeter of mercury",
+    "KiB": "kibibyte", "MiB": "mebibyte", "GiB": "gibibyte", "TiB": "tebibyte", "Mb": "megabit",
+    "Gb": "gigabit", "kb": "kilobit", "Mbit": "megabit", "Gbit": "gigabit", "kbit": "kilobit",
+    "µF": "microfarad", "nF": "nanofarad", "pF": "picofarad",
     "zł": "zloty", "tsps": "teaspoon", "tbsps": "tablespoon",
 }  # fmt: skip
 POWERS = {"²": "square", "2": "square", "^2": "square", "³": "cubic", "3": "cubic", "^3": "cubic"}

@@ -1,0 +1,88 @@
+"""Formulas of mathematics, chemistry and games, written out so that the other rules know them.
+
+"f(x)", "log₁₀(100)", "5! =", "NaCl", "1/250 s", "3:2:1". Knows no numbers' names but shares of a
+second: figures stay figures here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from engine.text.letters import letter_names
+from engine.text.number_words import ordinal
+from engine.text.references import Rule
+
+_FUNCTIONS = {
+    "sin": "sine", "cos": "cosine", "tan": "tangent", "ln": "natural log", "exp": "exponential",
+    "log": "log",
+}  # fmt: skip
+_ELEMENTS = (  # of two letters; then those of one
+    "He|Li|Be|Ne|Na|Mg|Al|Si|Cl|Ar|Ca|Sc|Ti|Cr|Mn|Fe|Co|Ni|Cu|Zn|Ga|Ge|As|Se|Br|Kr|Rb|Sr|Zr|Nb|"
+    "Mo|Ru|Rh|Pd|Ag|Cd|In|Sn|Sb|Te|Xe|Cs|Ba|Pt|Au|Hg|Pb|Bi|Ra|Th|Pu|[HBCNOFPSKVYWIU]"
+)
+_SPELLED = {  # letters and figures that no other rule takes apart
+    "IPv": "eye pee vee", "NVMe": "en vee em ee", "PCIe": "pee see eye ee", "IoT": "eye oh tee",
+    "HbA1c": "aitch bee eigh one see", "QoS": "cue oh ess",
+}  # fmt: skip
+_STEPS = (
+    "[Ss]tep|[Pp]art|[Pp]age|[Ss]lide|[Dd]ay|[Ll]ap|[Rr]ound|[Ee]pisode|[Qq]uestion|[Ll]evel|"
+    "[Ss]tage|[Dd]is[ck]|[Tt]weet|[Pp]hoto|[Ll]esson|[Tt]ask"
+)
+
+
+def _say_function(match: re.Match[str]) -> str:
+    name, base, inner = match.groups()
+    return f"{_FUNCTIONS[name]} {f'base {base} ' if base else ''}of {inner}"
+
+
+def _say_compound(match: re.Match[str]) -> str:
+    """ "NaCl": the names of its letters; "PCs" are no caesium."""
+    symbols = match[0]
+    if symbols.isalpha() and (symbols.isupper() or symbols[:-1].isupper()):
+        return symbols
+    parts = re.findall(r"[A-Za-z]+|[0-9]+", symbols)
+    return " ".join(letter_names(part) or part for part in parts)
+
+
+_RULES: tuple[Rule, ...] = (
+    (
+        re.compile(r"(?<![\w.])(sin|cos|tan|ln|exp|log)([0-9]{1,2})?\s?\(([^()\n]{1,20})\)"),
+        _say_function,
+    ),
+    (  # f(x)
+        re.compile(r"(?<![\w.])([fghpFPN])\(([a-zA-Z]|[-−]?[0-9]{1,4})\)"),
+        lambda m: f"{letter_names(m[1])} of {letter_names(m[2]) or m[2]}",
+    ),
+    (re.compile(r"∛\s?(?=[0-9a-z])"), lambda m: "cube root of "),
+    (re.compile(r"√\s?(?=[0-9a-z])"), lambda m: "square root of "),
+    (
+        re.compile(r"(?<![\w.,])([0-9]{1,3}|[nk])!(?=\s?[=+×*/÷])"),
+        lambda m: f"{m[1]} factorial",
+    ),
+    (  # of a camera
+        re.compile(r"(?<![\w.,/])1/([1-9][0-9]{1,4})(?:th)?\s?(?:s|secs?|seconds?)(?![\w/])"),
+        lambda m: f"one {ordinal(m[1])} of a second",
+    ),
+    (
+        re.compile(r"(?<![\w.,:/-])([1-9][0-9]?):([1-9]):([1-9][0-9]?)(?![\w:]|\.[0-9])"),
+        lambda m: f"{m[1]} to {m[2]} to {m[3]}",
+    ),
+    (
+        re.compile(rf"\b({_STEPS})\s([0-9]{{1,3}})/([0-9]{{1,3}})(?![\w/]|[.,][0-9])"),
+        lambda m: f"{m[1]} {m[2]} of {m[3]}",
+    ),
+    (re.compile(r"(?<![\w-])(IPv(?=[46]\b)|(?:NVMe|PCIe|IoT|HbA1c|QoS)(?!\w))"),
+     lambda m: _SPELLED[m[1]] + (" " if m[1] == "IPv" else "")),
+    (
+        re.compile(rf"(?<![\w.@-])(?:(?:{_ELEMENTS})[0-9]{{0,2}}){{2,6}}(?![\w'’@-])"),
+        _say_compound,
+    ),
+)  # fmt: skip
+_ANY = re.compile(r"[(√∛!/:]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|QoS")
+
+
+def formulas(text: str) -> str:
+    if _ANY.search(text):
+        for pattern, say in _RULES:
+            text = pattern.sub(say, text)
+    return text
