@@ -37,7 +37,8 @@ _BEFORE_NUMBERS = {
     "min": "minimum", "hwy": "highway", "rte": "route", "rm": "room", "ste": "suite",
     "bk": "book", "pt": "part", "s": "section", "ss": "sections", "cl": "clause", "sch": "schedule",
     "reg": "regulation", "regs": "regulations", "elev": "elevation", "alt": "altitude",
-    "vis": "visibility", "tab": "table", "ll": "lines",
+    "vis": "visibility", "tab": "table", "ll": "lines", "jct": "junction", "pg": "page",
+    "bldg": "building", "col": "column", "ps": "psalm",
 }  # fmt: skip
 _PHRASES = {
     "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
@@ -58,6 +59,10 @@ _PHRASES = {
     "mgr.": "manager", "feat.": "featuring", "stn.": "station", "bldg.": "building",
     "asst.": "assistant", "attn.": "attention", "encl.": "enclosed", "ibid.": "in the same place",
     "op. cit.": "in the work cited", "o.n.o.": "or nearest offer", "ono": "or nearest offer",
+    "y-o-y": "year on year", "q-o-q": "quarter on quarter", "thx": "thanks", "plz": "please",
+    "ppl": "people", "msg": "message", "msgs": "messages", "govt": "government",
+    "mgmt": "management", "mos.": "months", "pkg.": "package", "pkgs.": "packages", "qts.":
+    "quarts", "edn.": "edition", "vit.": "vitamin", "flr.": "floor", "et seq.": "and following",
     **{word: letter_names(word) for word in (
         "idk", "tbh", "brb", "btw", "imho", "fyi", "omg", "smh", "ngl", "ikr", "tba", "tbc", "rofl",
     )},
@@ -67,7 +72,7 @@ SHORTENED = sorted(  # words that a full stop shortens
     | {phrase[:-1] for phrase in _PHRASES if re.fullmatch(r"[a-z]+\.", phrase)}
     | {"vs"}
 )
-BARE = frozenset(phrase for phrase in _PHRASES if phrase.isalpha())  # without a mark
+BARE = frozenset({*(phrase for phrase in _PHRASES if phrase.isalpha()), "u", "r"})  # no mark
 COUNTED = (
     "Chapter|Part|Act|Scene|Volume|Vol|Book|Section|Article|War|Phase|Level|Type|Class|Episode|"
     "Season|Title|Grade|Stage|Round|Bowl|Figure|Table|Appendix|Canto|Mark|Tier|Schedule|Unit|Step"
@@ -134,10 +139,10 @@ _EXTENSION = re.compile(r"(?<!\w)[Ee]xt\.\s?(?=[0-9])")
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _ESTIMATED = re.compile(r"\best\.(?!\s[1-9][0-9]{3}(?!\w)|\s(?:in|by)\b)")
 _LIFE = re.compile(
-    r"(?<![\w.])(c|(?:(?<=\()|(?<=[,;]\s))[bd])\.\s?(?=(?:c\.\s?)?[1-9][0-9]{2,3}(?!\w))"
+    r"(?<![\w.])(c|(?:(?<=\()|(?<=[,;]\s))(?:[bdr]|fl))\.\s?(?=(?:c\.\s?)?[1-9][0-9]{2,3}(?!\w))"
     rf"|(?<![\w.])([bd])\.\s(?=[0-3]?[0-9]\s(?:{_MONTHS})|(?:{_MONTHS})[a-z.]{{0,7}}\s[0-9])"
 )
-_LIVED = {"c": "circa", "b": "born", "d": "died"}
+_LIVED = {"c": "circa", "b": "born", "d": "died", "r": "reigned", "fl": "flourished"}
 _OK = re.compile(r"(?<![\w.-])(?:OK|Ok|ok)(?=(?:'s|’s|'d|’d)?(?![\w-]))(?!\s[0-9]{5})")
 _DOTTED = re.compile(
     r"(?<![\w.])(?:Ph\.?D|B\.?Sc|M\.?Sc|Ed\.?D|LL\.?[BMD])(?:s\b|\b\.?)|(?<![\w.])(?:[A-Za-z]\.){2,8}(?:s\b)?(?!\w)"

@@ -22,7 +22,7 @@ _ELEMENTS = (  # of two letters; then those of one
 )
 _SPELLED = {  # letters and figures that no other rule takes apart
     "IPv": "eye pee vee", "NVMe": "en vee em ee", "PCIe": "pee see eye ee", "IoT": "eye oh tee",
-    "HbA1c": "aitch bee eigh one see", "QoS": "cue oh ess",
+    "HbA1c": "aitch bee eigh one see", "QoS": "cue oh ess", "LaTeX": "lay tek",
 }  # fmt: skip
 _STEPS = (
     "[Ss]tep|[Pp]art|[Pp]age|[Ss]lide|[Dd]ay|[Ll]ap|[Rr]ound|[Ee]pisode|[Qq]uestion|[Ll]evel|"
@@ -53,6 +53,10 @@ _RULES: tuple[Rule, ...] = (
         re.compile(r"(?<![\w.])([fghpFPN])\(([a-zA-Z]|[-−]?[0-9]{1,4})\)"),
         lambda m: f"{letter_names(m[1])} of {letter_names(m[2]) or m[2]}",
     ),
+    (
+        re.compile(r"(?:(?<=[=±(]\s)|(?<=[=±]))[-−](?=[a-z](?!\w))"),
+        lambda m: "minus ",
+    ),
     (re.compile(r"∛\s?(?=[0-9a-z])"), lambda m: "cube root of "),
     (re.compile(r"√\s?(?=[0-9a-z])"), lambda m: "square root of "),
     (
@@ -71,14 +75,14 @@ _RULES: tuple[Rule, ...] = (
         re.compile(rf"\b({_STEPS})\s([0-9]{{1,3}})/([0-9]{{1,3}})(?![\w/]|[.,][0-9])"),
         lambda m: f"{m[1]} {m[2]} of {m[3]}",
     ),
-    (re.compile(r"(?<![\w-])(IPv(?=[46]\b)|(?:NVMe|PCIe|IoT|HbA1c|QoS)(?!\w))"),
+    (re.compile(r"(?<![\w-])(IPv(?=[46]\b)|(?:NVMe|PCIe|IoT|HbA1c|QoS|LaTeX)(?!\w))"),
      lambda m: _SPELLED[m[1]] + (" " if m[1] == "IPv" else "")),
     (
         re.compile(rf"(?<![\w.@-])(?:(?:{_ELEMENTS})[0-9]{{0,2}}){{2,6}}(?![\w'’@-])"),
         _say_compound,
     ),
 )  # fmt: skip
-_ANY = re.compile(r"[(√∛!/:]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|QoS")
+_ANY = re.compile(r"[(√∛!/:]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|QoS|[-−][a-z]\b")
 
 
 def formulas(text: str) -> str:

@@ -49,18 +49,18 @@ _CODE = re.compile(
 )
 _FEET = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?['′’]\s?([0-9]{1,2})\s?(?:[\"″”]|''|(?![\w'′]))")
 _INCHES = re.compile(
-    r"(?<![\w.,\"“”'])([0-9]{1,3}(?:\.[0-9]{1,2})?)(?:[\"″]|''|\s?in\.?(?=\s?[,;)x×])|\s?in\.(?=\s[a-z])|\s?in(?=\s(?:thick|tall|long|wide|deep|high)\b))"
+    r"(?<![\w.,\"“”'])([0-9]{1,3}(?:\.[0-9]{1,2})?)(?:[\"″]|''|\s?in\.?(?=\s?[,;)x×])|\s?in\.(?=\s[a-z])|\s?in(?=\s?=\s?[0-9])|\s?in(?=\s(?:thick|tall|long|wide|deep|high)\b))"
 )
 _TALL = re.compile(
     r"(?<![\w.,'‘])([0-9]{1,3})\s?(?:['’](?=\s(?:tall|long|wide|deep|high|thick|by|x)\b)|′)(?!\s?[0-9])"
 )
-_DIVIDED = re.compile(r"(?<=[0-9])\s?/\s?(?=[0-9]{1,9}\s?=)")
+_DIVIDED = re.compile(r"(?<![\w.,/])([0-9]{1,9})\s?/\s?([0-9]{1,9})(?=\s?=)")
 _PRODUCT = re.compile(r"(?<=[0-9])\s?[x×]\s?(?=[0-9]{1,9}\s?[=≠<>≤≥≈])")
 _RATED = re.compile(r"(?<![\w.,/])([0-9]{1,3}\.[0-9]{1,2})/([0-9]{1,3})(?![\w/]|[.,][0-9])")
 _MEASURE = re.compile(
     rf"{_FREE}(?P<minus>[-−])?(?:(?P<low>{NUMBER}){_DASH})?(?P<amount>{NUMBER})(?P<space>[\s-]?)"
     rf"(?:(?P<power>sq|cu)\.?\s(?P<plain>ft|m|km|mi|in|yd)|(?P<unit>{_UNIT})(?P<raised>[²³]|\^[23]|(?<=[0-9ckm\s]m)[23](?![0-9]))?"
-    rf"(?:/(?P<per>{_PERIOD})(?P<perraised>[²³])?)?)(?![\w°²³])(?:\.(?=\s[a-z(]|,|\)))?"
+    rf"(?:/(?P<per>{_PERIOD})(?P<perraised>[²³])?)?)(?![\w°²³])(?:\.(?=\s[a-z(]|,|\)|\s[0-9]{{1,2}}\s?oz))?"
 )
 _PERCENT = re.compile(
     rf"(?<![\w.,])(?P<minus>[-−+])?(?:(?P<low>{NUMBER})\s?%?{_DASH})?(?P<rate>{NUMBER})\s?(?P<sign>[%‰])"
@@ -86,7 +86,7 @@ _TERM = re.compile(r"(?<![\w.,])([0-9]{1,6}(?:\.[0-9]{1,6})?)([a-z])(?![\w'’])
 _LESS = re.compile(r"(?<=[\w²³)])\s[-–−]\s(?=[0-9]|\(|[a-z](?:[\s²³^]|$))")
 _FEET_INCHES = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?ft\.?\s([0-9]{1,2})\s?in\b\.?")
 _ACROSS = re.compile(r"(?:(?<=inches)|(?<=meters)|(?<=feet)|(?<=foot))\s?[x×]\s(?=\w)")
-_POWER = re.compile(r"(?<=[0-9a-z])(?:\^(-?[0-9]{1,3})|([²³]))")
+_POWER = re.compile(r"(?<=[0-9A-Za-z)])(?:\^(-?[0-9]{1,3})|([²³]))")
 _LONE = re.compile(
     rf"(?<![\w°/])(?:({'|'.join(LENGTHS)})([²³])|({_UNIT})/({_PERIOD})|(µ[gms]|µm))(?![\w/])"
 )
@@ -97,7 +97,7 @@ _COMPARED = re.compile(r"(?<![\w<>])([<>])\s?(?=[0-9$£€.])")
 _TIMES = re.compile(r"(?<![\w.,])([0-9]{1,5}(?:\.[0-9]{1,3})?)\s?[x×]\s?(?=[0-9])")
 _FOLD = re.compile(r"(?<![\w.,])([0-9]{1,4}(?:\.[0-9]{1,2})?)\s?[x×](?!\w)")
 _ORDINAL = re.compile(r"(?<![\w.,])([0-9]{1,3}(?:,[0-9]{3}){0,4}|[0-9]{1,12})(?:st|nd|rd|th)(?!\w)")
-_RATIO = re.compile(r"(?<![\w.,:])([0-9]{1,4}):([0-9]{1,3})(?![\w:]|\.[0-9])")
+_RATIO = re.compile(r"(?<![\w.,:])([0-9]{1,4}(?:\.[0-9]{1,2})?):([0-9]{1,3})(?![\w:]|\.[0-9])")
 _RANGE = re.compile(rf"(?<![\w.,/:$£€¥-])({NUMBER}){_DASH}({NUMBER})(?![\w]|[.,:/-][0-9]|\s?=)")
 _SUM = re.compile(r"(?<=[0-9])\s?([-−–+×÷*=<>≤≥±])\s?(?=[-−]?[0-9])")
 _SCALED = re.compile(rf"{_FREE}({NUMBER})\s?([kKMmB]|bn|mn)(?![\w])")
@@ -158,7 +158,7 @@ def amounts(text: str, before: str) -> str:
     text = _JOINED.sub(_say_scaled, text)
     text = _RATED.sub(lambda m: f"{number(m[1])} out of {number(m[2])}", text)
     text = _PER_HUNDRED.sub(" per ", text)
-    text = _PRODUCT.sub(" times ", _DIVIDED.sub(" divided by ", text))
+    text = _PRODUCT.sub(" times ", _DIVIDED.sub(_say_divided, text))
     text = _MIXED.sub(_say_mixed, text)
     text = _SEASON.sub(_say_season, text)
     text = _FRACTION.sub(_say_fraction, text)
@@ -168,7 +168,7 @@ def amounts(text: str, before: str) -> str:
     text = _COMPASS.sub(lambda m: f" degrees {_WINDS[m[1]]}", text)
     text = _FEET.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])} ", text)
     text = _TALL.sub(lambda m: f"{cardinal(m[1])} {agree('foot', m[1])}", text)
-    text = _TIMES.sub(lambda m: f"{number(m[1])} by ", text)
+    text = _TIMES.sub(_say_times, text)
     text = _OR.sub(", ", text)
     text = _PERCENT.sub(_say_percent, text)
     text = _MEASURE.sub(_say_measure, text)
@@ -362,6 +362,18 @@ def _say_fraction(match: re.Match[str]) -> str:
     if int(bottom) < 10 or bottom in ("16", "32", "64", "100"):
         return _share(top, bottom)
     return f"{number(top)} out of {number(bottom)}"
+
+
+def _say_divided(match: re.Match[str]) -> str:
+    """ "12/4 = 3"; "1/6 = …" is a share."""
+    top, bottom = match.groups()
+    return match[0] if int(top) < int(bottom) else f"{top} divided by {bottom}"
+
+
+def _say_times(match: re.Match[str]) -> str:
+    """ "a 4 x 6 card"; in a sum it is a product."""
+    product = "×" in match[0] and re.search(r"[=+÷]", match.string)
+    return f"{number(match[1])} {'times' if product else 'by'} "
 
 
 def _say_season(match: re.Match[str]) -> str:

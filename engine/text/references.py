@@ -15,7 +15,8 @@ from engine.text.letters import letter_names
 Rule: TypeAlias = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 _BOOKS = {
-    "Gen": "Genesis", "Exod": "Exodus", "Lev": "Leviticus", "Deut": "Deuteronomy", "Ps": "Psalm",
+    "Gen": "Genesis", "Exod": "Exodus", "Ex": "Exodus", "Jn": "John",
+    "Lev": "Leviticus", "Deut": "Deuteronomy", "Ps": "Psalm",
     "Prov": "Proverbs", "Isa": "Isaiah", "Jer": "Jeremiah", "Ezek": "Ezekiel", "Dan": "Daniel",
     "Matt": "Matthew", "Rom": "Romans", "Gal": "Galatians", "Eph": "Ephesians",
     "Phil": "Philippians", "Col": "Colossians", "Heb": "Hebrews", "Rev": "Revelation",
@@ -43,6 +44,16 @@ REFERENCES: tuple[Rule, ...] = (
         re.compile(r"\b[Ss]0?([0-9]{1,2})[Ee]0?([0-9]{1,2})\b"),
         lambda m: f"season {m[1]} episode {m[2]}",
     ),
+    (re.compile(r"\b(Rm|Apt|Figs?|Vols?|Jct|Bldg|Ch|Pg|Eq)\s(?=[0-9])"), lambda m: f"{m[1]}. "),
+    (
+        re.compile(r"(?<![\w.])([KD])\.\s(?=[0-9]{2,4}(?!\w))"),  # Mozart's, Schubert's
+        lambda m: f"{letter_names(m[1])} ",
+    ),
+    (
+        re.compile(r"\b[Cc]at\.\s(?=[1-5](?:\s(?:storm|hurricane)|[,;)]|\.?\s?$))"),
+        lambda m: "category ",
+    ),
+    (re.compile(r"\bed\.\s(?=[A-Z])"), lambda m: "edited by "),
     (re.compile(r"\bSc\.\s(?=[0-9ivxIVX])"), lambda m: "Scene "),
     (re.compile(r"\b[Nn]r\.\s?(?=[0-9])"), lambda m: "number "),
     (

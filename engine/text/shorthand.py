@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 
+from engine.text.chat import CHAT
 from engine.text.dates import (
     MONTHS,
     SHORT_DAYS,
@@ -18,7 +19,7 @@ from engine.text.dates import (
     weekday_name,
 )
 from engine.text.letters import letter_names
-from engine.text.number_words import raised_to
+from engine.text.number_words import cardinal, raised_to
 from engine.text.references import REFERENCES, Rule
 
 _TIMES = {"wk": "week", "mo": "month", "yr": "year", "hr": "hour"}
@@ -86,6 +87,13 @@ def _say_angle(match: re.Match[str]) -> str:
     return " ".join(part for part in (*parts, _WINDS.get(wind or "", "")) if part)
 
 
+def _say_expiry(match: re.Match[str]) -> str:
+    """ "exp. 09/27"."""
+    word, colon, month, when = match.groups()
+    word = "expires" if word.lower() == "exp." else word
+    return f"{word}{colon} {MONTHS[int(month) - 1]} 20{when}"
+
+
 def _say_sides(match: re.Match[str]) -> str:
     """ "12'6" x 10'": twelve foot six by ten foot."""
     width, inches, length, more = match.groups()
@@ -105,7 +113,6 @@ def _say_odds(match: re.Match[str]) -> str:
 
 _RULES: tuple[Rule, ...] = (
     (re.compile(r"&(?:amp|lt|gt|quot|nbsp|apos|#39);"), lambda m: html.unescape(m[0])),
-    (re.compile(r"(?<!\S)(?:<3|[:;]-?[)(DPp]|[:;]-[/|\\oO*]|xD)(?!\S)"), lambda m: ""),
     (re.compile(r"\bN[º°]\s?(?=[0-9])"), lambda m: "number "),
     (  # 6.02×10²³
         re.compile(rf"(?<=[0-9])\s?[x×·]\s?10(?=[{_SMALL}⁻])"),
@@ -148,9 +155,27 @@ _RULES: tuple[Rule, ...] = (
         ),
         _say_sides,
     ),
+    (  # a card's, a can's
+        re.compile(
+            r"\b([Ee]xp(?:\.|ires|iry)?|[Vv]alid\sth?ru|[Bb]est\sbefore|BB)(:?)\s"
+            r"(0[1-9]|1[0-2])/([2-9][0-9])(?![\w/])"
+        ),
+        _say_expiry,
+    ),
+    (re.compile(r"(?<![\w.,])([0-9]{1,3})-in\.\s(?=[a-z])"), lambda m: f"{m[1]} inch "),
+    (
+        re.compile(r"(?<![\w.])0x([0-9A-Fa-f]{1,16})(?!\w)"),
+        lambda m: f"zero ex {' '.join(letter_names(mark) or mark for mark in m[1])}",
+    ),
+    (re.compile(r"<(?=[^<>\s@]{1,64}@[^<>\s@]{1,100}>)"), lambda m: ""),  # a sender's address
+    (
+        re.compile(r"\b([A-G])b(?=[\s-](?:major|minor|scale|clarinet|trumpet)\b)"),
+        lambda m: f"{m[1]}♭",
+    ),
+    (re.compile(r"(?<![\w.,])([0-9]{2})ers(?!\w)"), lambda m: f"{cardinal(m[1])}ers"),
     (re.compile(r"(?<!\w)~/(?=\w)"), lambda m: "tilde slash "),
     (
-        re.compile(r"(?<![\w.])((?:[0-9]{1,3}\.){3}[0-9]{1,3})/([0-9]{1,2})(?![\w/]|\.[0-9])"),  # a network's
+        re.compile(r"(?<![\w.])((?:[0-9]{1,3}\.){3}[0-9]{1,3})/([0-9]{1,2})(?![\w/]|\.[0-9])"),
         lambda m: f"{m[1]} slash {m[2]}",
     ),
     (re.compile(r"\bBoeing\s7([0-9]7s?)(?!\w)"), lambda m: f"Boeing seven-{m[1]}"),
@@ -405,7 +430,7 @@ _RULES: tuple[Rule, ...] = (
     ),
     (re.compile(r"\b(UTC|GMT)\s?[-−–]\s?(?=[0-9])"), lambda m: f"{m[1]} minus "),
     (
-        re.compile(r"(?<=[0-9](?:st|nd|rd|th))\sc\.(?=(\s[A-Z]|\s?$)?)"),
+        re.compile(r"(?<=[0-9](?:st|nd|rd|th))\sc\.(?=(\s(?!BC|AD|CE)[A-Z]|\s?$)?)"),
         lambda m: " century" + ("." if m[1] is not None else ""),
     ),
     (re.compile(r"\b([Pp])ls\b\.?(?=\s)"), lambda m: f"{m[1]}lease"),
@@ -425,12 +450,12 @@ _RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 _ANY = re.compile(
-    rf"[0-9&:;<>=|~º°⁺⁻ⁿ$£€{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[Pp]ls\b|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\."
+    rf"[0-9&:;<>=|~º°⁺⁻ⁿ$£€{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[Pp]ls\b|\b[ru]\b|\b[A-G]b\b|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\."
 )
 
 
 def shorthand(text: str) -> str:
     if _ANY.search(text):
-        for pattern, say in (*_RULES, *REFERENCES):
+        for pattern, say in (*CHAT, *_RULES, *REFERENCES):
             text = pattern.sub(say, text)
     return text

@@ -30,7 +30,7 @@ _SHORTENED = (
     "am|pm|al|wk|wks|sq|cu|gal|pt|yd|mi|sept|tues|thurs?|tsps?|tbsps?|messrs|ext"
 )
 _SAFE = re.compile(
-    r"(?<![^\s\"“(])(?<![0-9]\s)[A-Za-z]?[a-z]{1,30}(?:['’][a-z]{1,3})?"
+    r"(?<![^\s\"“(])(?<![0-9]\s)(?!r\s)[A-Za-z]?[a-z]{1,30}(?:['’][a-z]{1,3})?"
     r"(?:[,;:!?]?\s{1,20}(?=[a-z])(?![ivxl]{1,6}(?!\w))|(?<=[a-z]{3})\.\s{1,20}(?=[A-Za-z\"“]))"
 )
 _ABBREVIATED = re.compile(rf"(?:^|\W)(?:(?:{_SHORTENED})\.|et)\s*$", re.IGNORECASE)

@@ -28,7 +28,7 @@ PERIODS = {
     "s": "second", "sec": "second", "kg": "kilogram", "lb": "pound", "mile": "mile", "km":
     "kilometer", "l": "liter", "L": "liter", "dL": "deciliter", "mL": "milliliter", "gal": "gallon",
     "g": "gram", "m": "meter", "m²": "square meter", "m³": "cubic meter", "ft": "foot",
-    "sq ft": "square foot", "s²": "second squared", "oz": "ounce", "bbl": "barrel",
+    "sq ft": "square foot", "s²": "second squared", "oz": "ounce", "bbl": "barrel", "mol": "mole",
 }  # fmt: skip
 UNITS = {
     "km": "kilometer", "m": "meter", "cm": "centimeter", "mm": "millimeter", "nm": "nanometer",

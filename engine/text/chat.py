@@ -1,0 +1,23 @@
+"""Shorthand of messages between people: "gr8", "b4", ":-)", "4ever"."""
+
+from __future__ import annotations
+
+import re
+
+from engine.text.references import Rule
+
+_FIGURED = {  # words written with figures
+    "b4": "before", "gr8": "great", "m8": "mate", "l8r": "later", "l8": "late", "w8": "wait",
+    "h8": "hate", "2moro": "tomorrow", "2day": "today", "2nite": "tonight", "4ever": "forever",
+    "4eva": "forever",
+}  # fmt: skip
+
+CHAT: tuple[Rule, ...] = (
+    (re.compile(r"(?<!\S)(?:<3|[:;]-?[)(DPp]|[:;]-[/|\\oO*]|xD)(?!\S)"), lambda m: ""),
+    (
+        re.compile(rf"(?<![\w-])({'|'.join(_FIGURED)})(?![\w-])", re.IGNORECASE),
+        lambda m: _FIGURED[m[1].lower()],
+    ),
+    (re.compile(r"(?<![\w.&/'’-])r(?=\s(?:u|you)(?![\w'’]))"), lambda m: "are"),
+    (re.compile(r"(?<![\w.&/'’-])u(?![\w.&/'’-])(?!\s?[=<>+×*/])"), lambda m: "you"),
+)
