@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,13 @@ def empty(shape: int | tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
 
 def zeros(shape: int | tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
     return _aligned(np.zeros, shape, kind)
+
+
+def sparse(size: int, kind: DTypeLike) -> NDArray[Any]:
+    """Zeros of which mostly a part is used, here and there: in small pages, so the others take no
+    memory."""
+    whole = mmap.mmap(-1, size * np.dtype(kind).itemsize)
+    return np.frombuffer(whole, kind)
 
 
 def _aligned(allocate: Any, shape: int | tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:

@@ -31,7 +31,7 @@ from engine.worker.kernels.cpu.layers import (
     rotate,
 )
 from engine.worker.kernels.cpu.llvm import LANES
-from engine.worker.kernels.cpu.memory import zeros
+from engine.worker.kernels.cpu.memory import sparse, zeros
 from engine.worker.kernels.cpu.row_products import (
     AT_ONCE,
     SPAN,
@@ -87,8 +87,8 @@ class Memory(NamedTuple):
             Inputs.allocate(rows, heads, bits),
             Inputs.allocate(rows, inner, bits),
             Tiles.allocate(threads, max(width, heads, inner), bits),
-            zeros(kept * positions, np.float32),
-            zeros(kept * positions, np.float32),
+            sparse(kept * positions, np.float32),
+            sparse(kept * positions, np.float32),
             zeros((threads, QUERIES, positions), np.float32),
             zeros((threads, config.head_dim), np.float32),
             new_sync(),
