@@ -59,9 +59,15 @@ class Predictor(nn.Module):
             nn.Linear(talker_width, width) if talker_width != width else nn.Identity()
         )
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of hidden states."""
+        return self.model.norm.weight.dtype
+
     def embed(self, codebook: int, ids: Tensor) -> Tensor:
         """ids [...] of codebook 1..15 -> [..., talker width]."""
-        return self.model.codec_embedding[codebook - 1](ids)
+        rows: Tensor = self.model.codec_embedding[codebook - 1](ids)
+        return rows.to(self.dtype)  # the tables may be of fewer bits than the rest
 
     def forward(self, hidden: Tensor, first: Tensor, codes: Tensor) -> Tensor:
         """All heads at once, or the first of them, each given the true codes before it (training).

@@ -42,7 +42,7 @@ BOOT = (
     "import sys; sys.path[:] = {path!r}; "
     "from {package}.first_start import main; main({arguments!r})"
 )
-PACKING = 2  # another number for another form of the arrays
+PACKING = 3  # another number for another form of the arrays
 
 
 class CpuStart:

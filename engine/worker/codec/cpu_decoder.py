@@ -210,10 +210,10 @@ class _Table:
 class PackedCodec:
     """A decoder's weights as the kernel reads them.
 
-    In float16 weights take half the memory, and half of what a chunk of one frame waits for. In
-    bfloat16 they do so up to the first wide convolution; from there on, where nearly all the work
-    is, weights and inputs are bfloat16. Inputs before it stay in float32: their rounding would be
-    heard more than all that.
+    In float16 weights and the codes' entries take half the memory, and half of what a chunk of one
+    frame waits for. In bfloat16 they do so up to the first wide convolution; from there on, where
+    nearly all the work is, weights and inputs are bfloat16. Inputs before it stay in float32: their
+    rounding would be heard more than all that.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class PackedCodec:
             found[f"weights.{number}"] = Form(_KINDS[table.kind], (table.weight_count,))
             found[f"constants.{number}"] = Form(torch.float32, (table.constant_count,))
         size = config.codebooks * config.codebook_size, config.codebook_dim
-        return {**found, "codes": Form(torch.float32, size)}
+        return {**found, "codes": Form(_entry_kind(kind), size)}
 
     def _made(self, codec: CodecDecoder) -> dict[str, Tensor]:
         made = {}
@@ -245,7 +245,9 @@ class PackedCodec:
             made[f"weights.{number}"] = torch.from_numpy(weights)
             made[f"constants.{number}"] = torch.cat(table.constants)
             table.weights, table.constants = [], []
-        return {**made, "codes": codec.quantizer.compute().contiguous()}
+        entries = codec.quantizer.compute().contiguous()
+        whole = _entry_kind(self.tables[0].kind) == torch.float32
+        return {**made, "codes": entries if whole else entries.half().view(torch.uint16)}
 
     def networks(self) -> list[Network]:
         block = self.config.transformer
@@ -260,6 +262,11 @@ class PackedCodec:
             )
             for number, table in enumerate(self.tables)
         ]
+
+
+def _entry_kind(kind: str) -> torch.dtype:
+    """Of the codes' entries: as the first table's weights."""
+    return torch.float32 if kind == "float32" else _KINDS["float16"]
 
 
 def _tables(codec: CodecDecoder, kind: str, holds: bool) -> tuple[list[_Table], int]:

@@ -43,7 +43,8 @@ def predictor_difference(predictor: Predictor, form: SampleFrame, rows: int) -> 
     """
     like = predictor.model.codec_embedding[0].weight
     random = seeded(rows)
-    hidden, first = torch.randn(2, rows, like.shape[1], generator=random).to(like).unbind()
+    inputs = torch.randn(2, rows, like.shape[1], generator=random)
+    hidden, first = inputs.to(like.device, predictor.dtype).unbind()
     uniforms = torch.rand(rows, len(predictor.lm_head), generator=random).to(like.device)
     sample_mask = (torch.arange(rows, device=like.device) % 2).float()[:, None]
     ones = torch.ones_like(sample_mask)

@@ -112,7 +112,8 @@ def layer_bits(talker: Talker) -> int | None:
 
 
 def _quantize(talker: Talker, bits: int) -> None:
-    """The blocks in so many bits, other layers in 8, and the table of the text in bfloat16.
+    """The blocks in so many bits, other layers in 8, and the tables of the text and of the
+    predictor's codebooks in bfloat16.
 
     No layer stays full: its sums differ in the last place by how many rows it is given, and a
     rounding to bfloat16 behind it can make that a difference of other codes.
@@ -123,6 +124,7 @@ def _quantize(talker: Talker, bits: int) -> None:
             if isinstance(child, nn.Linear) and QuantizedLinear.takes(child):
                 setattr(parent, name, QuantizedLinear(child, bits if child in blocks else 8))
     talker.model.text_embedding.to(torch.bfloat16)
+    talker.code_predictor.model.codec_embedding.to(torch.bfloat16)
 
 
 def transpose(network: nn.Module) -> None:

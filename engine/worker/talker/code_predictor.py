@@ -146,7 +146,7 @@ def _trace(
         return twin(*inputs[len(names) :])
 
     table = frame.predictor.model.codec_embedding[0].weight  # [V, width]
-    hidden = torch.zeros_like(table[:rows])
+    hidden = torch.zeros_like(table[:rows], dtype=frame.predictor.dtype)
     column = hidden.new_ones(rows, 1)
     uniforms = column.expand(-1, len(frame.predictor.lm_head)) / 2
     inputs = (*weights, hidden, hidden, column, column, column, column, uniforms)

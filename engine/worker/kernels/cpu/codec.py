@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from engine.worker.kernels.cpu import llvm
 from engine.worker.kernels.cpu.compiler import compiled
-from engine.worker.kernels.cpu.dots import dot, sum_of
+from engine.worker.kernels.cpu.dots import as_float, dot, sum_of
 from engine.worker.kernels.cpu.layers import Floats, exponential, norm, rotate
 from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.threads import barrier
@@ -47,7 +47,7 @@ class Network(NamedTuple):
     table: NDArray[np.int64]  # [layers, COLUMNS]
     weights: NDArray[Any]  # float32, float16 in uint16, or bfloat16 in int16
     constants: Floats
-    codes: Floats  # [codebooks * size, width]
+    codes: NDArray[Any]  # [codebooks * size, width]: float32, or float16 in uint16
     heads: int
     eps: np.float32
 
@@ -72,18 +72,6 @@ class State(NamedTuple):
 
 
 @intrinsic
-def _widen(typing: Any, value: Any) -> Any:
-    """A stored number as float32."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        if signature.args[0] == types.float32:
-            return given[0]
-        return llvm.widen(builder, given[0])
-
-    return types.float32(value), generate
-
-
-@intrinsic
 def _narrow(typing: Any, value: Any, like: Any) -> Any:
     """A float32 as numbers like this one are stored."""
 
@@ -99,7 +87,7 @@ def _narrow(typing: Any, value: Any, like: Any) -> Any:
 def _copy(samples, width, source, at, stride, target, to, target_stride):
     for sample in range(samples):
         for i in range(width):
-            value = _widen(source[at + sample * stride + i])
+            value = as_float(source[at + sample * stride + i])
             target[to + sample * target_stride + i] = _narrow(value, target[0])
 
 
@@ -130,19 +118,19 @@ def _multiply(number, threads, layer, network, rows, length, memory, x, out):
 
 
 @compiled()
-def _embed(network, layer, codes, out):
+def _embed(network, layer, codes, own, out):
     """Codes [rows, frames, books] -> sums of their entries."""
     width, books = network.codes.shape[1], codes.shape[2]
     size = len(network.codes) // books
     stride = layer[NEXT_FRONT] + codes.shape[1] * width
-    total = np.empty(width, np.float32)
+    total = own[:width]
     for row in range(len(codes)):
         for frame in range(codes.shape[1]):
             total[:] = 0
             for book in range(books):
                 entry = book * size + min(codes[row, frame, book], size - 1)
                 for i in range(width):
-                    total[i] += network.codes[entry, i]
+                    total[i] += as_float(network.codes[entry, i])
             at = row * stride + layer[NEXT_FRONT] + frame * width
             for i in range(width):
                 out[at + i] = _narrow(total[i], out[0])
@@ -314,7 +302,7 @@ def decode(number, threads, network, layers, state, index, codes, cos, sin, memo
                 _multiply(number, threads, layer, network, rows, length, memory, x, out)
         elif kind == EMBED:
             if number == 0:
-                _embed(network, layer, codes, out)
+                _embed(network, layer, codes, own, out)
         elif kind == TAKE:
             _take(number, threads, layer, rows, length, memory.wide, out)
         elif kind == NORM:

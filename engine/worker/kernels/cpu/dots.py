@@ -121,6 +121,21 @@ def _sum(typing: Any, x: Any) -> Any:
     return types.float32(x), generate
 
 
+@intrinsic
+def as_float(typing: Any, stored: Any) -> Any:
+    """A number as float32: float32 itself, the bits of float16 as uint16, or of bfloat16."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind, value = signature.args[0], given[0]
+        if kind == types.float32:
+            return value
+        if kind == types.uint16:
+            return builder.fpext(builder.bitcast(value, llvm.HALF), llvm.FLOAT)
+        return llvm.widen(builder, value)
+
+    return types.float32(stored), generate
+
+
 @compiled()
 def dot(weights, x):
     """The sum of weights [K] * x [K]."""

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from engine.model.layers import rotary_embedding
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cpu.compiler import compiled
-from engine.worker.kernels.cpu.dots import multiply
+from engine.worker.kernels.cpu.dots import as_float, multiply
 from engine.worker.kernels.cpu.layers import (
     Floats,
     Scratch,
@@ -38,7 +38,7 @@ class Books(NamedTuple):
 
     heads: NDArray[Any]  # [books, V, width]
     head_scales: Floats
-    tables: Floats  # [books, V, talker width]
+    tables: NDArray[Any]  # [books, V, talker width]
     projection: NDArray[Any]  # [1, width, talker width]; without outputs: none
     projection_scales: Floats
     projection_bias: Floats  # [width]
@@ -137,7 +137,7 @@ def predict(
                 )  # fmt: skip
                 frame.codes[row, book - 1] = code
                 for i in range(inputs.shape[1]):
-                    inputs[row, i] = books.tables[book - 1, code, i]
+                    inputs[row, i] = as_float(books.tables[book - 1, code, i])
                     frame.total[row, i] += inputs[row, i]
         count = rows * per_row
         if number == 0:
@@ -175,7 +175,7 @@ def predict(
         )  # fmt: skip
         frame.codes[row, book - 1] = code
         for i in range(inputs.shape[1]):
-            frame.total[row, i] += books.tables[book - 1, code, i]
+            frame.total[row, i] += as_float(books.tables[book - 1, code, i])
     barrier(scratch.sync, threads)
 
 
@@ -233,12 +233,13 @@ class CpuPredictor:
         return codes, total
 
 
-def _pack_tables(predictor: Predictor) -> Floats:
-    """The codebooks' embeddings side by side; the network keeps views of them."""
+def _pack_tables(predictor: Predictor) -> NDArray[Any]:
+    """The codebooks' embeddings side by side, as they are or as bits of bfloat16; the network keeps
+    views of them."""
     given = [each.weight.detach() for each in predictor.model.codec_embedding]
-    if (together := side_by_side(given)) is not None:
-        return array(together)
-    tables = torch.stack(given)
-    for each, table in zip(predictor.model.codec_embedding, tables, strict=True):
-        each.weight = nn.Parameter(table, requires_grad=False)
-    return array(tables)
+    tables = side_by_side(given)
+    if tables is None:
+        tables = torch.stack(given)
+        for each, table in zip(predictor.model.codec_embedding, tables, strict=True):
+            each.weight = nn.Parameter(table, requires_grad=False)
+    return array(tables.view(torch.int16) if tables.dtype == torch.bfloat16 else tables)
