@@ -223,6 +223,8 @@ def _say_phone(match: re.Match[str], before: str) -> str:
     left = (before + match.string[: match.start()])[-30:]
     marked = written[0] in "+(" or (written[0] == "0" and len(groups) > 1)
     called = bool(_CALLED.search(left))
+    if re.fullmatch(r"[0-9]\.[0-9]+", written):  # 0.000001
+        return match[0]
     if len(groups) == 1 and not (marked and written[0] == "+" and count > 6):
         return match[0]
     if not (count >= 7 and (marked or called or (len(groups) > 2 and " " not in written))):

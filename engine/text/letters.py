@@ -47,7 +47,7 @@ _SHORT = frozenset(_WORD.findall(
         "ah eh ha ho um uh ooh heh hmm die boy met per lad bat ham gin foe pun hog bum imp fry con "
         "sub tab ape zoo fad gay lid rap ski wee bye gig hip sow rut woe pry mug wad ace bud rip "
         "rod dub fed sum pal tag cod elm eel yak hub gag mob wok rye jig ivy icy nil lab app pro "
-        "max thy ye nay aye yea ass jim joe sam ken lee "
+        "yow max thy ye nay aye yea ass jim joe sam ken lee "
 ))  # fmt: skip
 _RATHER_LETTERS = frozenset(("it", "us", "am", "or", "who"))  # where nothing else is shouted
 _VOWEL = re.compile(r"[AEIOUY]")

@@ -39,7 +39,15 @@ _GENITIVE = re.compile(
     r"(?<=\w)'(?=\w)|(?<=[sS])'(?=\s)|(?<=\s)'(?=(?:tis|twas|em|cause|til|bout|n)\b)"
 )
 _SLASH = re.compile(r"(?<=[A-Za-z])\s?/\s?(?=[A-Za-z])")
-_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,80}>")
+_TAGS = (  # of pages and of speech; other names in angle brackets are somebody's
+    "a|abbr|article|aside|audio|b|big|blockquote|body|br|button|center|cite|code|dd|del|dfn|div|dl|"
+    "dt|em|emphasis|figure|font|footer|form|h[1-6]|head|header|hr|html|i|img|input|ins|kbd|label|"
+    "li|link|main|mark|meta|nav|ol|option|p|phoneme|pre|prosody|q|ruby|rp|rt|s|samp|say-as|script|"
+    "section|select|small|span|speak|strike|strong|style|sub|sup|svg|table|tbody|td|textarea|tfoot|"
+    "th|thead|time|title|tr|tt|u|ul|var|video|voice|wbr|[a-z]{1,12}:[a-z-]{1,20}"
+)
+_TAG = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]{{0,200}})?/?>", re.IGNORECASE)
+_NAMED = re.compile(r"</?([A-Za-z][\w.-]{0,40})/?>")  # "<anna> hello"
 _NOTE = re.compile(r"(?<=[\w.,;!?])\[[0-9]{1,3}\]")
 _GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0370-\u03ff](?![\u0370-\u03ff])")
 _EITHER = re.compile(
@@ -84,7 +92,7 @@ def layout(text: str, first: bool) -> str:
 
 def plain_marks(text: str) -> str:
     """Signs as words or pauses; letters without accents; the rest left out."""
-    text = _TAG.sub("", text.translate(_QUOTES))
+    text = _NAMED.sub(r"\1, ", _TAG.sub("", text.translate(_QUOTES)))
     text = _NOTE.sub("", text)
     text = _GREEK.sub(_say_greek, text)
     text = _ELLIPSIS.sub(_pause, text)

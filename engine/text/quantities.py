@@ -53,6 +53,7 @@ _INCHES = re.compile(
 )
 _TALL = re.compile(
     r"(?<![\w.,'‘])([0-9]{1,3})\s?(?:['’](?=\s(?:tall|long|wide|deep|high|thick|by|x)\b)|′)(?!\s?[0-9])"
+    r"|(?<=\b[Aa]\s)([0-9]{1,2})['’](?=\s[a-z]{3})"
 )
 _DIVIDED = re.compile(r"(?<![\w.,/])([0-9]{1,9})\s?/\s?([0-9]{1,9})(?=\s?=)")
 _PRODUCT = re.compile(r"(?<=[0-9])\s?[x×]\s?(?=[0-9]{1,9}\s?[=≠<>≤≥≈])")
@@ -167,7 +168,7 @@ def amounts(text: str, before: str) -> str:
     text = _FEET_INCHES.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])}", text)
     text = _COMPASS.sub(lambda m: f" degrees {_WINDS[m[1]]}", text)
     text = _FEET.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])} ", text)
-    text = _TALL.sub(lambda m: f"{cardinal(m[1])} {agree('foot', m[1])}", text)
+    text = _TALL.sub(_say_feet, text)
     text = _TIMES.sub(_say_times, text)
     text = _OR.sub(", ", text)
     text = _PERCENT.sub(_say_percent, text)
@@ -352,6 +353,10 @@ def _say_fraction(match: re.Match[str]) -> str:
         return f"{number(top)} out of {number(bottom)}"
     if top == "0" or bottom in ("0", "1") or int(top) > int(bottom):
         return f"{number(top)} slash {number(bottom)}"
+    if (top, bottom) == ("1", "2") and re.search(
+        r"[0-9a-z]\sand\s$", match.string[: match.start()]
+    ):
+        return "a half"
     if (top, bottom) == ("1", "2"):
         if re.match(r"\s(?:an?|the|of|my|his|her|our|their)\b", after):
             return "half"
@@ -374,6 +379,13 @@ def _say_times(match: re.Match[str]) -> str:
     """ "a 4 x 6 card"; in a sum it is a product."""
     product = "×" in match[0] and re.search(r"[=+÷]", match.string)
     return f"{number(match[1])} {'times' if product else 'by'} "
+
+
+def _say_feet(match: re.Match[str]) -> str:
+    """ "5' tall"; "a 6' fence"."""
+    if match[2]:
+        return f"{cardinal(match[2])} foot"
+    return f"{cardinal(match[1])} {agree('foot', match[1])}"
 
 
 def _say_season(match: re.Match[str]) -> str:

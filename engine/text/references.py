@@ -44,7 +44,10 @@ REFERENCES: tuple[Rule, ...] = (
         re.compile(r"\b[Ss]0?([0-9]{1,2})[Ee]0?([0-9]{1,2})\b"),
         lambda m: f"season {m[1]} episode {m[2]}",
     ),
-    (re.compile(r"\b(Rm|Apt|Figs?|Vols?|Jct|Bldg|Ch|Pg|Eq)\s(?=[0-9])"), lambda m: f"{m[1]}. "),
+    (
+        re.compile(r"\b(Rm|Apt|[Ff]igs?|[Vv]ols?|Jct|Bldg|Ch|[Pp]g|Eq)\s(?=[0-9])"),
+        lambda m: f"{m[1]}. ",
+    ),
     (
         re.compile(r"(?<![\w.])([KD])\.\s(?=[0-9]{2,4}(?!\w))"),  # Mozart's, Schubert's
         lambda m: f"{letter_names(m[1])} ",

@@ -41,6 +41,8 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
         ('c u l8r m8, how r u? 500 ppl; thx b4 2moro; Rm 101, exp. 09/27, cat. 4.', 'C you later mate, how are you? Five hundred people; thanks before tomorrow; room one zero one, expires September twenty twenty-seven, category four.'),
         ('I fed the cat. 3 hours later, error 0x1F; 3 + 4 × 2 = 11, 1/3 + 1/6 = 1/2.', 'I fed the cat. Three hours later, error zero ex one eff; three plus four times two equals eleven, one third plus one sixth equals one half.'),
         ('1 lb. 4 oz. for the 49ers at a 3.2:1 ratio; from A <a.k@mail.com>.', 'One pound four ounces for the forty-nineers at a three point two to one ratio; from eigh eigh dot kay at mail dot com.'),
+        ("<doogie> YOW! <b>Mix</b> 1 and 1/2 cups for a 6' table, <br/>fig 3.", 'Doogie, yow! Mix one and a half cups for a six foot table, figure three.'),
+        ("As little as 0.000001 p.p.m.; call 01.42.68.53.00.", 'As little as zero point zero zero zero zero zero one pee pee em; call zero one, four two, six eight, five three, zero zero.'),
         ('A 65" TV, 10–12-year-olds, a 10k run and 5/8ths.', 'A sixty-five inch tee vee, ten to twelve year-olds, a ten kay run and five eighths.'),
         ('Earth is 93 million miles (150m km) from the Sun.', 'Earth is ninety-three million miles, one hundred and fifty million kilometers, from the sun.'),
         ('Pop. 8.9m (2021 census), temp. 25–30°C.', 'Population eight point nine million, twenty twenty-one census, temperature twenty-five to thirty degrees Celsius.'),
