@@ -16,6 +16,7 @@ import pytest
 from engine import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Pcm
 from studio.takes.live_takes import LiveTakes
 from studio.ui import static_files
+from studio.ui.gradio_compat.queue_pace import pace
 from studio.ui.live_player import live_player, plays
 from tests.support.browser import Server, Tap, as_served
 
@@ -111,6 +112,7 @@ class Stage:
                 app.include_router(takes.router()) if raw else None
                 self._half(name, takes)
         demo.queue(max_size=100)
+        pace(demo)
         app.include_router(static_files.router())
         return as_served(gr.mount_gradio_app(app, demo, path="/", head=static_files.script()))
 

@@ -19,7 +19,9 @@ from studio.context import Studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
 from studio.ui import static_files
+from studio.ui.gradio_compat.queue_pace import pace
 from studio.ui.page import looks
+from tests.support.browser import as_served
 
 
 def make_studio(
@@ -61,8 +63,10 @@ def app_of(build: Callable[[Studio], None], studio: Studio) -> fastapi.FastAPI:
 def mounted(app: fastapi.FastAPI, blocks: gr.Blocks) -> fastapi.FastAPI:
     """The page with the studio's scripts: without them Gradio may lose a press."""
     app.include_router(static_files.router())
+    pace(blocks)
     head = looks()["head"]
-    return gr.mount_gradio_app(app, blocks, "/", run_history=False, ssr_mode=False, head=head)
+    gr.mount_gradio_app(app, blocks, "/", run_history=False, ssr_mode=False, head=head)
+    return as_served(app)
 
 
 def payloads_of(payloads: AsyncIterator[Any]) -> list[Any]:
