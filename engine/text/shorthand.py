@@ -393,6 +393,10 @@ _RULES: tuple[Rule, ...] = (
         re.compile(r"(?<![\w.,])(£[0-9,]{1,9}\s)([0-9]{1,2})s\b(?:\.(?=\s[a-z(]|[,;)]))?()"),
         _say_shillings,
     ),
+    (  # a French telephone's
+        re.compile(r"(?<![\w.])(0[1-9](?:\.[0-9]{2}){4})(?!\w|\.[0-9])"),
+        lambda m: m[1].replace(".", " "),
+    ),
     (  # a telephone's
         re.compile(r"(?<![\w.])([0-9]{3})\.([0-9]{3})\.([0-9]{4})(?!\w|\.[0-9])"),
         lambda m: f"{m[1]}-{m[2]}-{m[3]}",
