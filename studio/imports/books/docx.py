@@ -19,6 +19,7 @@ from studio.scripts.books import LONGEST, Book
 
 MOST_ENTRIES = 5_000
 MOST_BYTES = 96 * 2**20  # unpacked
+MOST_BASES = 20  # styles that one is based on, one after another
 # Parts by the kind of their relation, where most makers put them; a file's relations go first.
 PACKAGE = {"officeDocument": "word/document.xml", "core-properties": "docProps/core.xml"}
 PARTS = {each: f"word/{each}.xml" for each in ("styles", "footnotes", "endnotes")}
@@ -26,7 +27,10 @@ NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes"}
 _TITLE = 1  # the level of a document's title; headings come below
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _CONTENTS = re.compile(r"toc (?:[1-9]|heading)|table of figures", re.IGNORECASE)
-_SKIPPED = frozenset(("del", "moveFrom", "Fallback", "instrText", "delText", "footnote", "rt"))
+_FORMER = ("pPrChange", "rPrChange")  # the form before a change that is tracked
+_SKIPPED = frozenset(
+    ("del", "moveFrom", "Fallback", "instrText", "delText", "footnote", "rt", *_FORMER)
+)
 _OFF = ("0", "false", "off")
 
 
@@ -98,23 +102,42 @@ class _Properties:
 
 
 class _Styles:
-    """Levels of the styles of headings, and styles of a table of contents, by id."""
+    """Levels of the styles of headings, and styles of a table of contents, by id.
+
+    A style whose name tells nothing has the level that it sets, or that of the heading that it is
+    based on.
+    """
 
     def __init__(self) -> None:
-        self.levels: dict[str, int] = {}
         self.contents: set[str] = set()
         self.language = ""
+        self._titles: set[str] = set()  # of the document; those based on them are none
+        self._levels: dict[str, int] = {}
+        self._based: dict[str, str] = {}
         self._id = ""
+
+    def level(self, style: str) -> int:
+        if style in self._titles:
+            return _TITLE
+        for _ in range(MOST_BASES):
+            if style in self._levels or style not in self._based:
+                break
+            style = self._based[style]
+        return self._levels.get(style, Block.level)
 
     def start(self, tag: Tag) -> None:
         if tag.name == "style":
             self._id = tag.values().get("styleId", "")
+        elif tag.name == "basedOn" and self._id:
+            self._based[self._id] = tag.values().get("val", "")
+        elif tag.name == "outlineLvl" and self._id:
+            self._levels.setdefault(self._id, _outlined(tag.values().get("val", "")))
         elif tag.name == "name" and self._id:
             name = tag.values().get("val", "")
             if heading := _HEADING.fullmatch(name):
-                self.levels[self._id] = _TITLE + int(heading[1])
+                self._levels[self._id] = _TITLE + int(heading[1])
             elif name.lower() == "title":
-                self.levels[self._id] = _TITLE
+                self._titles.add(self._id)
             elif _CONTENTS.fullmatch(name):
                 self.contents.add(self._id)
         elif tag.name == "lang" and not self.language:
@@ -176,6 +199,7 @@ class _Document:
         self._skipped = 0  # open elements that are dropped
         self._run = self._hidden = self._raised = False  # one is open; it is not shown, or raised
         self._controls: list[str] = []  # open content controls: of which kind their content is
+        self._around: list[tuple[int, str]] = []  # of paragraphs that open text boxes stand in
         self._named: list[str] = []  # notes of the open paragraph
         self._item = 0
         self._rows = TableRows(self.blocks.add)
@@ -199,7 +223,8 @@ class _Document:
         elif name == "docPartGallery" and tag.values().get("val") == "Table of Contents":
             self._controls[-1:] = ["contents"]
         elif name == "txbxContent":  # it is no part of the line that it stands in
-            self.blocks.write("\n")
+            self._around.append((self._level, self._kind))
+            self._paragraph()
         elif name in ("tab", "noBreakHyphen"):
             self.blocks.write("-" if name == "noBreakHyphen" else " ")
         elif name in ("br", "cr"):
@@ -223,6 +248,8 @@ class _Document:
             self._run = self._hidden = self._raised = False
         elif name == "sdt":
             del self._controls[-1:]
+        elif name == "txbxContent" and self._around:
+            self._level, self._kind = self._around.pop()
         elif name == "p":
             self._paragraph()
         elif name == "tr" and self._rows:
@@ -246,8 +273,14 @@ class _Document:
 
     def _style(self, name: str, value: str) -> None:
         if name == "outlineLvl":
-            self._level = min(self._level, _TITLE + 1 + int(value)) if value in "01234567" else 99
+            level = _outlined(value)
+            self._level = min(self._level, level) if level < Block.level else level
         elif value in self._styles.contents:
             self._kind = "contents"
         else:
-            self._level = min(self._level, self._styles.levels.get(value, Block.level))
+            self._level = min(self._level, self._styles.level(value))
+
+
+def _outlined(value: str) -> int:
+    """The level that an outline level stands for; from the ninth on it is text."""
+    return _TITLE + 1 + int(value) if value in tuple("01234567") else Block.level

@@ -207,3 +207,52 @@ def test_a_note_of_the_normal_type_is_a_note() -> None:
     )
     read = imported("a.docx", BytesIO(docx(body, {"word/footnotes.xml": notes})))
     assert [part.text for part in read.left_out] == ["A note."]
+
+
+CHANGED = {  # what Word keeps of the form before a tracked change
+    "a heading": '<w:p><w:pPr><w:pPrChange w:id="1"><w:pPr><w:pStyle w:val="berschrift1"/></w:pPr>'
+    "</w:pPrChange></w:pPr><w:r><w:t>It was late.</w:t></w:r></w:p>",
+    "hidden": '<w:p><w:r><w:rPr><w:rPrChange w:id="1"><w:rPr><w:vanish/></w:rPr></w:rPrChange>'
+    "</w:rPr><w:t>It was late.</w:t></w:r></w:p>",
+}
+
+
+@pytest.mark.parametrize("was", CHANGED)
+def test_what_a_paragraph_was_before_a_tracked_change_is_nothing(was: str) -> None:
+    body = paragraph("One", "berschrift1") + CHANGED[was] + paragraph("Two", "berschrift1")
+    script = script_of_file("a.docx", docx(body + paragraph("The end.")))
+    assert lines_of(script)[1] == ("One", "", "It was late.")
+    assert script.chapters == ("One", "Two")
+
+
+def test_a_style_is_a_heading_by_its_level_or_by_the_style_that_it_is_based_on() -> None:
+    styles = (
+        f'<w:styles xmlns:w="{WORD}"><w:style w:styleId="H"><w:name w:val="heading 1"/></w:style>'
+        '<w:style w:styleId="A"><w:name w:val="Chapter Title"/><w:basedOn w:val="H"/></w:style>'
+        '<w:style w:styleId="B"><w:name w:val="Kapitel"/><w:pPr><w:outlineLvl w:val="0"/></w:pPr>'
+        '</w:style><w:style w:styleId="C"><w:name w:val="Body"/><w:basedOn w:val="H"/><w:pPr>'
+        '<w:outlineLvl w:val="9"/></w:pPr></w:style>'
+        '<w:style w:styleId="T"><w:name w:val="Title"/></w:style>'
+        '<w:style w:styleId="S"><w:name w:val="Subtitle"/><w:basedOn w:val="T"/></w:style>'
+        '<w:style w:styleId="L1"><w:basedOn w:val="L2"/></w:style>'
+        '<w:style w:styleId="L2"><w:basedOn w:val="L1"/></w:style></w:styles>'
+    )
+    body = (
+        paragraph("The Book", "T") + paragraph("A story", "S")
+        + paragraph("The Storm", "A") + paragraph("It rained.", "C")
+        + paragraph("The Sun", "B") + paragraph("It shone.", "L1")
+    )  # fmt: skip
+    script = script_of_file("a.docx", docx(body, {"word/styles.xml": styles}))
+    assert script.chapters == ("The Book", "The Storm", "The Sun")
+
+
+def test_a_box_in_a_heading_is_text_and_the_heading_one() -> None:
+    box = f"<w:r><w:pict><w:txbxContent>{paragraph('In a box.')}</w:txbxContent></w:pict></w:r>"
+    before, after = paragraph("One", "berschrift1"), paragraph("Two", "berschrift1")
+    body = before.replace("<w:r>", f"{box}<w:r>") + paragraph("It was late and it rained.")
+    body += after.replace("</w:r>", f"</w:r>{box}")
+    assert lines_of(script_of_file("a.docx", docx(body))) == [
+        ("", "", "In a box."),
+        ("One", "", "One"), ("One", "", "It was late and it rained."),
+        ("Two", "", "Two"), ("Two", "", "In a box."),
+    ]  # fmt: skip
