@@ -21,9 +21,14 @@ from studio.scripts.text.passages import Passage, clean
 
 ONE_BREATH = 0.6  # longest gap within a sentence in seconds
 LONGEST_GAP = 10.0  # longer gaps are shortened to this
+ROLLED, ROLLED_SHARE = 3, 3  # captions, and one in so many, from which a file's captions roll
+AT_ONCE = 100  # milliseconds within which the next caption of a roll begins
 
 _MARKS = re.compile(r"\{\\[^{}]*\}|</?(?:i|b|u|s|c|font|ruby|rt|lang)\b[^<>]*>|<[\d:.]+>", re.I)
 _BREAK = re.compile(r"\\[Nn]")
+_WORD_TIME = re.compile(
+    r"<[\d:.,]{5,15}>"
+)  # a line with two of them is taken for a caption's times
 _DASH = re.compile(r"\s*(?:<i>|\{\\[^{}]*\})?\s*[-–—]\s*")
 _NEXT_VOICE = re.compile(r"(?=<v[.\s])")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]{1,60})>")
@@ -68,11 +73,13 @@ def _joined(passages: list[Passage]) -> Passage:
 
 def _load(text: str, kind: str) -> list[pysubs2.SSAEvent]:
     try:
-        found = pysubs2.SSAFile.from_string(text, format_=kind, keep_unknown_html_tags=True)
+        found = pysubs2.SSAFile.from_string(
+            _WORD_TIME.sub("", text), format_=kind, keep_unknown_html_tags=True
+        )
     except (pysubs2.Pysubs2Error, ValueError, OverflowError) as error:
         raise InvalidText(_unreadable(kind)) from error
     events = sorted((event for event in found if not event.is_comment), key=lambda e: e.start)
-    captions = [each for event in events for each in _of_one_voice(event)]
+    captions = [each for event in _unrolled(events) for each in _of_one_voice(event)]
     if not captions:
         raise InvalidText(_unreadable(kind))
     if len(captions) > MAX_LINES:
@@ -82,6 +89,40 @@ def _load(text: str, kind: str) -> list[pysubs2.SSAEvent]:
             most=MAX_LINES,
         )
     return captions
+
+
+def _unrolled(events: list[pysubs2.SSAEvent]) -> list[pysubs2.SSAEvent]:
+    """Captions without the rows that the one before has shown: those of live and of automatic
+    captions move up a row at a time."""
+    rows = [_rows(event) for event in events]
+    shown = [
+        _repeated(rows[place - 1], rows[place])
+        if place and events[place].start - events[place - 1].end <= AT_ONCE
+        else 0
+        for place in range(len(events))
+    ]
+    rolled = sum(map(bool, shown))
+    if rolled < ROLLED or rolled * ROLLED_SHARE < len(events):
+        return events
+    fresh: list[pysubs2.SSAEvent] = []
+    for event, text, count in zip(events, rows, shown, strict=True):
+        if fresh and count == len(text):
+            fresh[-1].end = max(fresh[-1].end, event.end)
+        else:
+            event.text = "\\N".join(text[count:])
+            fresh.append(event)
+    return fresh
+
+
+def _rows(event: pysubs2.SSAEvent) -> list[str]:
+    rows = (_MARKS.sub("", row).strip() for row in _BREAK.split(event.text))
+    return [row for row in rows if row]
+
+
+def _repeated(before: list[str], rows: list[str]) -> int:
+    """How many of the first rows are the last ones of the caption before."""
+    most = min(len(before), len(rows))
+    return next((count for count in range(most, 0, -1) if before[-count:] == rows[:count]), 0)
 
 
 def _of_one_voice(event: pysubs2.SSAEvent) -> Iterator[pysubs2.SSAEvent]:

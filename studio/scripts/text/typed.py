@@ -30,10 +30,11 @@ def bounded(text: str) -> str:
             count=len(text),
             most=MAX_CHARACTERS,
         )
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = text.count("\n") + 1
     if lines > MAX_TYPED_LINES:
         raise too_many_lines(lines)
-    return text.replace("\r\n", "\n")
+    return text
 
 
 def too_many_lines(lines: int) -> InvalidText:

@@ -268,3 +268,53 @@ def test_marks_for_the_eye_hide_no_name_and_divide_no_word() -> None:
         ("יוסי", "Donaudampf."),
         ("דנה", "כן."),
     ]
+
+
+def test_words_with_times_of_their_own_are_read_once_though_captions_roll() -> None:
+    """As automatic captions are: a row is shown as it is heard, then again above the next one."""
+    text = """WEBVTT
+Kind: captions
+
+00:00:00.320 --> 00:00:02.510 align:start position:0%
+\x20
+good<00:00:00.640><c> morning</c><00:00:01.040><c> all</c>
+
+00:00:02.510 --> 00:00:02.520 align:start position:0%
+good morning all
+\x20
+
+00:00:02.520 --> 00:00:04.870 align:start position:0%
+good morning all
+welcome<00:00:02.800><c> to</c><00:00:03.040><c> the show.</c>
+
+00:00:04.870 --> 00:00:04.880 align:start position:0%
+welcome to the show.
+\x20
+
+00:00:06.880 --> 00:00:08.870 align:start position:0%
+Today<00:00:07.800><c> we</c><00:00:08.040><c> talk.</c>
+"""
+    script = script_of_file("a.vtt", text.encode())
+    assert [(line.text, line.pause) for line in script.lines] == [
+        ("good morning all welcome to the show.", 2.0),
+        ("Today we talk.", None),
+    ]
+
+
+def test_a_refrain_is_no_roll() -> None:
+    rows = ["Row your boat.", "Row your boat.", "Down the stream.", "Merrily, merrily.", "A dream."]
+    captions = (
+        f"{each}\n00:00:{each:02},000 --> 00:00:{each:02},900\n{row}\n"
+        for each, row in enumerate(rows)
+    )
+    script = script_of_file("a.srt", "\n".join(captions).encode())
+    assert " ".join(line.text for line in script.lines) == " ".join(rows)
+
+
+@pytest.mark.parametrize("suffix", ["srt", "vtt", "md", "txt"])
+def test_files_of_old_macs_have_lines(suffix: str) -> None:
+    head = {"vtt": "WEBVTT\n\n", "md": "---\ntitle: x\n---\n"}.get(suffix, "")
+    times = "00:00:01.000 --> 00:00:02.000\n" if suffix in ("srt", "vtt") else ""
+    text = f"{head}{times}It was late and dark.\n".replace("\n", "\r")
+    script = script_of_file(f"a.{suffix}", text.encode())
+    assert [line.text for line in script.lines] == ["It was late and dark."]
