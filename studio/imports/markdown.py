@@ -15,7 +15,12 @@ from studio.scripts.text.passages import Passage
 
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)")
 _UNDERLINE = re.compile(r"\s{0,3}(=+|-+)\s*")
-_FENCE = re.compile(r"\s{0,3}(```|~~~)")
+_FENCE = re.compile(r"\s{0,3}(```|~~~)(?P<info>.*)")
+_DIVISION = re.compile(
+    r"\s{0,3}:{3,20}(?:\s?(?:\{[^{}\n]{0,200}\}|[\w.-]{1,60}))?\s{0,9}:{0,20}\s*"
+)
+_ATTRIBUTES = re.compile(r"\s\{(?:[#.-][^{}\n]{0,200})\}$")  # Pandoc's: # Title {#name .unnumbered}
+_FRONT_END = re.compile(r"^(?:---|\.\.\.)[ \t]{0,9}(?:\n|\Z)", re.MULTILINE)
 _RULE = re.compile(r"\s{0,3}([-*_])(\s*\1){2,}\s*")
 _INDENT = re.compile(r"\s{0,12}")
 _BLOCK_MARK = re.compile(r">\s?|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+")
@@ -96,8 +101,9 @@ def _left_out(note: list[str]) -> Passage:
 
 
 def _closed(title: str) -> str:
-    """Remove closing hashes of a heading; a regular expression would take quadratic time."""
-    return title.rstrip().rstrip("#").rstrip()
+    """A heading without attributes and closing hashes, for which a regular expression would take
+    quadratic time."""
+    return _ATTRIBUTES.sub("", title.rstrip()).rstrip().rstrip("#").rstrip()
 
 
 def inline(text: str) -> str:
@@ -117,10 +123,11 @@ def _without_comments(text: str) -> str:
 
 
 def _without_front_matter(text: str) -> str:
-    if not text.startswith("---\n"):
+    """What follows the closing line. A rule, with an empty line behind it, opens none."""
+    if not text.startswith("---\n") or not text[4:].partition("\n")[0].strip():
         return text
-    end = text.find("\n---", 3)
-    return text if end < 0 else text[text.find("\n", end + 1) :] if "\n" in text[end + 1 :] else ""
+    end = _FRONT_END.search(text, 4)
+    return text[end.end() :] if end else text
 
 
 def _blocks(lines: list[str]) -> Iterator[str]:
@@ -129,7 +136,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
     previous = ""
     for line in lines:
         mark = _FENCE.match(line)
-        if mark and fence in ("", mark[1]):
+        if mark and (mark[1] == fence or not (fence or "`" in mark["info"].lstrip("`"))):
             fence = "" if fence else mark[1]
         elif not fence and previous.strip() and _UNDERLINE.fullmatch(line):
             previous = f"# {previous.strip()}"
@@ -140,7 +147,11 @@ def _blocks(lines: list[str]) -> Iterator[str]:
 
 
 def _spoken(line: str) -> str:
-    if _RULE.fullmatch(line) or ({"|", "-"} <= set(line) and _TABLE_RULE.fullmatch(line)):
+    if (
+        _RULE.fullmatch(line)
+        or _DIVISION.fullmatch(line)
+        or ({"|", "-"} <= set(line) and _TABLE_RULE.fullmatch(line))
+    ):
         return ""
     marks, text = _marked(line.removesuffix("\\"))  # which breaks the line
     if text.strip().startswith("|") and text.strip().endswith("|"):

@@ -318,3 +318,20 @@ def test_files_of_old_macs_have_lines(suffix: str) -> None:
     text = f"{head}{times}It was late and dark.\n".replace("\n", "\r")
     script = script_of_file(f"a.{suffix}", text.encode())
     assert [line.text for line in script.lines] == ["It was late and dark."]
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken"),
+    [
+        ("---\n\nBehind a rule.\n\n---\n\nThe end.", ["Behind a rule.", "The end."]),
+        ("---\ntitle: x\n...\n\nIt began here.\n\n---\n\nThe end.", ["It began here.", "The end."]),
+        ("---\ntitle: a --- b\n--- # no\n---\nIt began here.", ["It began here."]),
+        ("```not code``` at all.\n\nThe end of it.", ["not code at all.", "The end of it."]),
+        ("It was.\n\n```py\nx = 1\n```\n\nThe end.", ["It was.", "The end."]),
+        ("::: {.note}\nIt was a note.\n:::\n\n:::tip\nA tip.\n:::", ["It was a note.", "A tip."]),
+        ("# One {#one .unnumbered}\n\nText of it.", ["One", "Text of it."]),
+        ("# Two {-} ##\n\n# A {set} #", ["Two {-}", "A {set}"]),
+    ],
+)
+def test_markdown_of_pandoc_loses_no_text_and_speaks_no_marks(text: str, spoken: list[str]) -> None:
+    assert [line.text for line in script_of_file("a.md", text.encode()).lines] == spoken
