@@ -14,11 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.audio.pause_tones import TONE, at_one_speed, spectra_of, tones_of
 from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
 
 NOISY, ROOMY = 18.0, 12.0  # dB: of speech over noise, and by which clean speech falls in `_FALL`
 MUSICAL = 11.8  # dB by which tones stand out in pauses: rooms of people up to 11.6, hiss 9
+DRIFTING = 10.4  # and with all pauses brought to one speed: machines up to 9.8, music from 11
 HEARD = 45.0  # dB below the speech, under which nobody hears what is in its pauses
 CLIPPED = 0.001  # of the samples, from which it is heard
 APART = 7.0  # semitones between two people's pitches
@@ -31,9 +33,8 @@ _VOICED = 0.72  # of a window's autocorrelation
 _TURN = 1.2  # seconds of speech whose median pitch is one person's
 _LEAST = 20  # voiced windows in it
 _WHOLE = 60.0  # seconds whose pitches are one person's or two people's
-_TONE = 4096  # samples of a pause in which tones are looked for
-_TONES = (250.0, 4_000.0)  # Hz
 _DIGITAL = 75.0  # dB below the loudest, under which there is no sound
+_SILENCE = -99.0  # dB: `levels_of` nothing
 _LEAST_PAUSES, _MOST_PAUSES = 12, 400  # such windows
 
 OTHERS = Message("more than one person in it")
@@ -100,7 +101,7 @@ class Stretch(NamedTuple):
 
 def quality_of(wave: Waveform, clipped: float = 0.0) -> Quality:
     levels, apart = levels_of(wave), pitch_apart(stretches(wave))
-    tones = tones_in_pauses(wave, levels)
+    tones = changing_tones(wave, levels)
     return Quality(speech_over_noise(levels), steepest_fall(levels), apart, clipped, tones)
 
 
@@ -124,13 +125,25 @@ def steepest_fall(levels: Values) -> float:
     return float(np.quantile(falls, 0.93)) if len(falls) else np.inf
 
 
-def tones_in_pauses(wave: Waveform, levels: Values) -> float:
-    """dB by which the strongest tones stand over their neighbours where nobody speaks; 0 where too
-    little is paused. Measured against the middle of all pauses: a hum is in each, music changes."""
-    count = -(-_TONE // STEP) + 1
-    heard = levels > levels.max() - _DIGITAL  # cut out by a machine, a pause has no sound at all
-    if not heard.any():
+def changing_tones(wave: Waveform, levels: Values) -> float:
+    """dB by which the strongest tones of music stand over their neighbours where nobody speaks; 0
+    where too little is paused. A machine whose speed drifts has the same tones in all pauses, all a
+    little higher or lower."""
+    spectra = _pauses(wave, levels)
+    if spectra is None:
         return 0.0
+    tones = tones_of(spectra)
+    if tones > MUSICAL and (drifting := tones_of(at_one_speed(spectra))) < DRIFTING:
+        return drifting
+    return tones
+
+
+def _pauses(wave: Waveform, levels: Values) -> Values | None:
+    """Spectra of the pauses [pauses, bins]; None where there are few."""
+    count = -(-TONE // STEP) + 1
+    heard = levels > max(levels.max() - _DIGITAL, _SILENCE)  # none where a machine cut all out
+    if not heard.any():
+        return None
     floor = noise_floor(levels[heard])
     quiet = np.convolve(heard & (levels <= floor + 10), np.ones(count), "valid") == count
     begins, last = [], -count
@@ -138,18 +151,8 @@ def tones_in_pauses(wave: Waveform, levels: Values) -> float:
         if step - last >= count // 2:
             begins.append(last := int(step))
     if len(begins) < _LEAST_PAUSES:
-        return 0.0
-    pauses = np.stack([wave[at * STEP :][:_TONE] for at in begins[:_MOST_PAUSES]])
-    power = np.abs(np.fft.rfft(pauses.astype(np.float64) * np.hanning(_TONE))) ** 2
-    low, high = (round(hertz / SAMPLE_RATE * _TONE) for hertz in _TONES)
-    near = 20  # bins on either side
-    power = power[:, low - near : high + near]
-    power /= power.sum(1, keepdims=True)
-    power = power / (np.median(power, axis=0) + 1e-13)  # [pauses, bins]
-    around = np.lib.stride_tricks.sliding_window_view(power, 2 * near + 1, axis=1)
-    over = power[:, near:-near] / (np.median(around, axis=2) + 1e-12)
-    strongest = np.sort(over, axis=1)[:, -8:].mean(1)
-    return max(0.0, 10 * float(np.log10(np.median(strongest) + 1e-12)))
+        return None
+    return spectra_of(np.stack([wave[at * STEP :][:TONE] for at in begins[:_MOST_PAUSES]]))
 
 
 def has_others(wave: Waveform) -> bool:

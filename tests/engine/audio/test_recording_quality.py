@@ -126,6 +126,33 @@ def test_music_in_pauses_is_told_from_noise_and_hum(voices: list[Waveform]) -> N
     assert not quality_of(np.concatenate(joined).astype(np.float32)).is_musical
 
 
+def _drifting(seconds: float, hertz: float, drift: float) -> Waveform:
+    """A fan whose speed rises and falls, with its hiss."""
+    time = np.arange(round(seconds * SAMPLE_RATE)) / SAMPLE_RATE
+    turned = np.cumsum(1 + drift * np.sin(2 * np.pi * time / 15)) / SAMPLE_RATE
+    tones = sum(np.sin(2 * np.pi * hertz * k * turned) / k for k in range(1, 8))
+    hiss = np.random.default_rng(4).standard_normal(len(time))
+    return (0.35 * tones / np.std(tones) + 0.3 * hiss).astype(np.float32)
+
+
+@pytest.mark.parametrize(("hertz", "drift"), [(420, 0.01), (420, 0.1), (1_100, 0.05)])
+def test_a_machine_whose_speed_drifts_makes_no_music(
+    voices: list[Waveform], hertz: float, drift: float
+) -> None:
+    """Before, it was kept out as music: its tones are others in each pause."""
+    pause = np.zeros(SAMPLE_RATE // 2, np.float32)
+    spoken = np.concatenate([part for voice in voices for part in (voice, pause)])
+    fan = _drifting(len(spoken) / SAMPLE_RATE + 1, hertz, drift)
+    for decibels in (20, 30):
+        assert not quality_of(_over(spoken, fan, decibels)).is_musical
+    both = _over(spoken, _music(len(spoken) / SAMPLE_RATE + 1), 20)
+    assert quality_of(_over(both, fan, 40)).is_musical
+
+
+def test_nothing_at_all_is_judged_without_a_warning() -> None:
+    assert quality_of(np.zeros(10 * SAMPLE_RATE, np.float32)).tones == 0
+
+
 def _recording(wave: Waveform) -> Recording:
     return load_reference_audio((np.clip(wave, -1, 1), SAMPLE_RATE))
 
