@@ -117,6 +117,17 @@ class Engine(SpeechEngine):
                 raise
             self._replace_checkpoints({**self._checkpoints, name: checkpoint})
 
+    def remove(self, model: str) -> None:
+        with self._model_changes:
+            before = self._checkpoints
+            self._replace_checkpoints(self._without(model))  # first: no new request may want it
+            try:
+                self._call(partial(self.loop.models.unload, model))
+            except Exception:
+                self._replace_checkpoints(before)
+                raise
+            self._worker.remove(model)
+
     def stats(self) -> Stats:
         return self.loop.stats(self._worker.memory(), self._registry.refused)
 

@@ -223,6 +223,17 @@ def _load_first(engine: Engine) -> None:
         raise
 
 
+def fitting(models: Sequence[str | Path], others: Sequence[Path]) -> list[str]:
+    """Those of the folders `others` that one engine can have beside `models`."""
+    found: list[str] = []
+    mine = codec_digest(resolve(str(models[0]))) if others else ""
+    for folder in others:
+        with suppress(TimbreError, OSError):  # it was damaged, or deleted meanwhile
+            LocalCheckpoint(folder)
+            found += [str(folder)] if codec_digest(folder) == mine else []
+    return found
+
+
 def read_capabilities(models: Sequence[str | Path]) -> dict[str, Capabilities]:
     """What these checkpoints can do, by name; their weights are not loaded."""
     folders = _named([resolve(str(model)) for model in models])

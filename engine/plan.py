@@ -200,7 +200,7 @@ class Worker(Protocol):
         """Register another checkpoint, which is not loaded."""
 
     def remove(self, name: str) -> None:
-        """Remove the checkpoint that was added last and is not loaded."""
+        """Remove a checkpoint that is not loaded; another one may take its slots."""
 
     def launch(self, plan: StepPlan) -> StepHandle:
         """Start a step without waiting for the device."""

@@ -115,6 +115,14 @@ class SpeechEngine(ABC):
             for each, there in self._checkpoints.items()
         }
 
+    def _without(self, model: str) -> dict[str, Checkpoint]:
+        """The other checkpoints. Raises InvalidSetting where there are none."""
+        restrict(self._checkpoints, model)
+        others = {name: each for name, each in self._checkpoints.items() if name != model}
+        if not others:
+            raise InvalidSetting("{name} is the only model. Add another one first.", name=model)
+        return others
+
     def _replace_checkpoints(self, checkpoints: Mapping[str, Checkpoint]) -> None:
         """Put a new mapping in place; a mapping is never modified, as other threads read it."""
         self._checkpoints = dict(checkpoints)
@@ -215,6 +223,10 @@ class SpeechEngine(ABC):
     @abstractmethod
     def add(self, name: str, checkpoint: Checkpoint) -> None:
         """Add a checkpoint and load it. If that fails, nothing has changed."""
+
+    @abstractmethod
+    def remove(self, model: str) -> None:
+        """Forget a checkpoint that no request uses. Raises InvalidSetting for the only one."""
 
     @abstractmethod
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:

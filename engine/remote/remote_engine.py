@@ -167,6 +167,12 @@ class RemoteEngine(SpeechEngine):
             self.transport.call("add", name, checkpoint)
             self._replace_checkpoints({**self._checkpoints, name: checkpoint})
 
+    def remove(self, model: str) -> None:
+        with self._model_changes:
+            others = self._without(model)
+            self.transport.call("remove", model)
+            self._replace_checkpoints(others)
+
     # State.
 
     @property

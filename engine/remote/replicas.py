@@ -125,7 +125,7 @@ class ReplicaPool(Transport):
         self._call_soon(self._cancel, id)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        if method in ("add", "exchange"):
+        if method in ("add", "exchange", "remove"):
             raise NotCapable(
                 "The models of a cluster are part of its configuration: change them there and "
                 "deploy it again. Replicas are exchanged one after another, and no stream is lost."

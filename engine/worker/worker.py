@@ -71,6 +71,7 @@ class TorchWorker:
 
     def __init__(self, checkpoints: Mapping[str, LocalCheckpoint], settings: WorkerSettings):
         self._checkpoints, self._settings = dict(checkpoints), settings
+        self._places = list(checkpoints)  # whose slots come first; "": of one that was removed
         self.device = pick_device(settings.device)
         self._cores = usable_cores()
         self._threads = step_threads(self._cores, 0)
@@ -131,30 +132,33 @@ class TorchWorker:
         with self._loading:
             if out in self._runners:
                 raise EngineError("{out} is in use again. Try once more.", out=out)
-            held = self._checkpoints.items()
-            self._checkpoints = dict(
-                (name, checkpoint) if each == out else (each, loaded) for each, loaded in held
-            )
+            self._rename(out, name)
+            held = {**self._checkpoints, out: checkpoint}
+            self._checkpoints = {name if n == out else n: each for n, each in held.items()}
             self._forget_encoders(out)
             if not self._runners:
                 self._close_codec()
 
     def add(self, name: str, checkpoint: LocalCheckpoint) -> None:
-        """The new checkpoint's slots follow those of the others, if the codec has slots for it."""
+        """The new checkpoint takes the first slots that are free, if the codec has slots for it."""
         with self._loading:
-            count = len(self._checkpoints)
-            if self._codec_runner is not None and count >= self._room:
+            if self._codec_runner is not None and len(self._checkpoints) >= self._room:
                 raise EngineError(
                     "There is room for {most} models. Start Timbre with those you want.",
                     most=self._room,
                 )
+            self._places += [] if "" in self._places else [""]
+            self._rename("", name)
             self._checkpoints = {**self._checkpoints, name: checkpoint}
 
     def remove(self, name: str) -> None:
         with self._loading:
-            held = self._checkpoints.items()
-            self._checkpoints = {each: checkpoint for each, checkpoint in held if each != name}
+            self._rename(name, "")
+            self._checkpoints = {n: each for n, each in self._checkpoints.items() if n != name}
             self._forget_encoders(name)
+
+    def _rename(self, out: str, name: str) -> None:
+        self._places[self._places.index(out)] = name
 
     def launch(self, plan: StepPlan) -> StepHandle:
         self._limit_threads()
@@ -295,10 +299,10 @@ class TorchWorker:
 
     def _place(self, slot: int) -> tuple[str, int]:
         number, row = divmod(slot, self._settings.max_num_seqs)
-        return list(self._checkpoints)[number], row
+        return self._places[number], row
 
     def _range(self, talker: str) -> range:
-        start = list(self._checkpoints).index(talker) * self._settings.max_num_seqs
+        start = self._places.index(talker) * self._settings.max_num_seqs
         return range(start, start + self._runners[talker].rows)
 
     def _codec(self) -> CodecRunner:

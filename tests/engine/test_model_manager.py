@@ -41,6 +41,23 @@ def test_a_model_is_loaded_when_somebody_wants_it():
             engine.load("nothing")
 
 
+def test_a_model_is_removed_unless_it_speaks_or_is_the_only_one():
+    with FakeEngine([CUSTOM, BASE], costs=Costs(step=0.02)) as engine:
+        engine.load("base")
+        stream = engine.submit(ask("x" * 40))
+        next(stream)
+        with pytest.raises(EngineError, match="custom is speaking"):
+            engine.remove("custom")
+        assert "custom" in engine.capabilities()
+        stream.collect()
+        engine.remove("custom")
+        assert [*engine.capabilities()] == [*engine.stats().talkers] == ["base"]
+        with pytest.raises(InvalidSetting, match="the only model"):
+            engine.remove("base")
+        engine.add("custom", CUSTOM)
+        assert engine.submit(ask()).collect().size
+
+
 def test_what_was_timed_while_loading_is_known_from_the_first_steps():
     capacity = []
     for timed in ({}, {1: 0.004, 64: 0.006}):

@@ -120,6 +120,9 @@ def test_methods_answer_and_refuse_like_those_of_any_engine(open_engine: Open) -
     engine.exchange("other", "third", FakeCheckpoint(fake_capabilities("third")))
     engine.load("third")
     assert engine.stats().talkers == (name, "third")
+    engine.remove("third")
+    assert set(engine.capabilities()) == {name}
+    assert engine.stats().talkers == (name,)
     stream = engine.submit(LONG)
     next(stream)
     with pytest.raises(EngineError):

@@ -273,6 +273,23 @@ def test_another_checkpoint_of_the_same_name_has_its_own_encoder(
     np.testing.assert_array_equal(after, fresh.encode("one", audio, "").vector)
 
 
+def test_the_slots_of_a_model_that_is_removed_are_taken_by_the_next_and_no_other_moves() -> None:
+    checkpoint = LocalCheckpoint(CASE.folder)
+    worker = TorchWorker(dict.fromkeys("abc", checkpoint), WorkerSettings(2, 64, "cpu"))
+    assert [worker.load(name) for name in "ca"] == [range(4, 6), range(2)]
+    worker.remove("b")
+    assert worker.slots("c") == range(4, 6)
+    for name in "de":
+        worker.add(name, checkpoint)
+    with pytest.raises(EngineError, match="room for 4 models"):
+        worker.add("f", checkpoint)
+    assert [worker.load(name) for name in "ed"] == [range(6, 8), range(2, 4)]
+    worker.unload("d")
+    worker.exchange("d", "g", checkpoint)
+    assert worker.load("g") == range(2, 4)
+    worker.close()
+
+
 def test_only_base_checkpoints_clone() -> None:
     case = next(case for case in CASES if "speaker" in case.asked)
     with running(case.folder) as worker, pytest.raises(NotCapable, match="Base"):
