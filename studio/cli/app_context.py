@@ -15,6 +15,7 @@ from engine import (
     Postprocess,
     SpeechEngine,
     check_choices,
+    fitting,
     open_engine,
     open_process,
     read_capabilities,
@@ -22,6 +23,7 @@ from engine import (
 from studio.cli.console import Reporter
 from studio.layout import ROOT
 from studio.settings import StudioSettings
+from studio.voices.kept_models import kept_models
 from studio.voices.transcription import Transcribe, open_transcriber
 
 BUILT_IN_VOICES = ROOT / "presets" / "voices"
@@ -35,7 +37,7 @@ class AppContext:
 
     def engine(self, booted: BootedProcess | None = None) -> SpeechEngine:
         """An engine with the models loaded; in the process that waits for it, if there is one."""
-        settings, models, finish = self.settings, self.models(), self.finish()
+        settings, models, finish = self.settings, self.all_models(), self.finish()
         self.check_choices()
         self.tell.line(f"Loading {', '.join(models)} …")
         open_ = partial(open_process, booted=booted) if booted else open_engine
@@ -83,7 +85,7 @@ class AppContext:
 
     def capabilities(self) -> dict[str, Capabilities]:
         """What the models can do, without loading them."""
-        return read_capabilities(self.models())
+        return read_capabilities(self.all_models())
 
     def library(self) -> Library:
         return Library(
@@ -109,6 +111,11 @@ class AppContext:
 
     def models(self) -> tuple[str, ...]:
         return self.settings.model or (_mini(),)
+
+    def all_models(self) -> tuple[str, ...]:
+        """Also those that were trained here and kept."""
+        models = self.models()
+        return (*models, *fitting(models, kept_models(self.settings.data)))
 
 
 def _mini() -> str:

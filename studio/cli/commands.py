@@ -382,6 +382,10 @@ def train(
     adapter: Annotated[
         bool, typer.Option("--adapter", help="Train a copy of the model instead (LoRA).")
     ] = False,
+    anyway: Annotated[
+        list[str] | None,
+        typer.Option(help="A recording's name: learn from it though its sound keeps it out."),
+    ] = None,
     resume: Annotated[str, typer.Option(help="The id of a training that was stopped.")] = "",
     listed: Annotated[bool, typer.Option("--list", help="List the trainings and end.")] = False,
     delete: Annotated[
@@ -412,8 +416,8 @@ def train(
     heard = transcriber or settings.transcriber
     way: Literal["rows", "adapter"] = "adapter" if adapter else "rows"
     wish = Wish(name, context.models()[0], consent, language, rows, epochs, settings.device, way)
-    options = TrainOptions(recordings or [], wish, heard, resume)
-    kept = run(options, settings.data, context.library(), console)
+    options = TrainOptions(recordings or [], wish, heard, resume, anyway or [])
+    kept = run(options, settings.data, context.library(), context.capabilities(), console)
     console.result(f"Saved. Speak with it: {COMMAND} say {kept} TEXT")
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from engine import InvalidSetting, Library, TimbreError, UnknownVoice
+from engine import Capabilities, InvalidSetting, Library, TimbreError, UnknownVoice
 from studio.cli.console import Reporter
 from studio.layout import COMMAND
 from studio.voices.voice_training import VoiceTraining
 from training.voice.job import Status
 from training.voice.prepare import Wish
+from training.voice.recordings import Flawed
 
 LOOK = 0.5  # seconds between two looks at the status
+ANYWAY = (
+    "To learn from a recording that only its sound keeps out: {}. Noise, echo, music or another "
+    "person in it become a part of the voice."
+)
 
 
 class TrainingFailed(TimbreError):
@@ -28,6 +33,7 @@ class TrainOptions:
     wish: Wish
     transcriber: str = ""
     resume: str = ""  # the id of a training that was stopped
+    anyway: Sequence[str] = ()  # names of recordings that are taken in spite of their sound
 
 
 def list_trainings(data: Path) -> Iterator[str]:
@@ -47,10 +53,19 @@ def delete_training(data: Path, training: str) -> str:
     return f"Training {training} and its recordings are deleted. A saved voice stays."
 
 
-def train(options: TrainOptions, data: Path, library: Library, tell: Reporter) -> str:
-    """Train with progress, and save the voice. Returns its name as an option of `say`."""
+def train(
+    options: TrainOptions,
+    data: Path,
+    library: Library,
+    there: Mapping[str, Capabilities],
+    tell: Reporter,
+) -> str:
+    """Train with progress, and save the voice. Returns its name as an option of `say`. `there`: the
+    models that it is spoken beside."""
     trainings = VoiceTraining(data, options.transcriber)
     training = options.resume or _prepared(trainings, options, tell)
+    for source in options.anyway if options.resume else ():
+        trainings.take_anyway(training, source)
     try:
         trainings.start(training)
     except InvalidSetting as error:
@@ -78,8 +93,8 @@ def train(options: TrainOptions, data: Path, library: Library, tell: Reporter) -
             training=training,
         )
     tell.line(status.text)
-    if (merged := trainings.folder(training).merged).is_dir():
-        return f"--model {quote(str(merged))} --voice own"
+    if trainings.makes_model(training):
+        return f"--voice {quote(trainings.keep_model(training, there).speaker)}"
     return f"--voice {quote(trainings.keep(training, library).name)}"
 
 
@@ -87,15 +102,25 @@ def _prepared(trainings: VoiceTraining, options: TrainOptions, tell: Reporter) -
     if not options.recordings:
         raise InvalidSetting("Name recordings, or a folder of them.")
     tell.line("Reading the recordings …")
-    training = trainings.prepare(options.wish, options.recordings, _recogniser(options.transcriber))
+    recognise = _recogniser(options.transcriber)
+    try:
+        training = trainings.prepare(options.wish, options.recordings, recognise, options.anyway)
+    except Flawed as error:
+        raise Flawed(
+            "{flaw} {how}", flaw=error.message, how=ANYWAY.format("--anyway NAME")
+        ) from error
     lines = trainings.folder(training).read().lines
     used = [line for line in lines if not line.doubtful]
     tell.line(
         f"{sum(line.seconds for line in used) / 60:.1f} minutes in {len(used)} lines; "
         f"{len(lines) - len(used)} set aside."
     )
-    for line in trainings.folder(training).left_out:
-        tell.line(f"  {line.reason}")
+    left_out = trainings.folder(training).left_out
+    for reason in dict.fromkeys(line.reason for line in left_out):
+        tell.line(f"  {reason}")
+    if flawed := sorted({line.source for line in left_out if line.takeable}):
+        named = " ".join(f"--anyway {quote(name)}" for name in flawed)
+        tell.line(f"  {ANYWAY.format(named)}")
     return training
 
 

@@ -13,21 +13,23 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from engine import InvalidSetting, Library, SavedVoice, UnknownVoice
+from engine import Capabilities, InvalidSetting, Library, SavedVoice, UnknownVoice
 from studio.layout import SEARCHED
+from studio.voices.kept_models import KeptModel, keep_model, kept_model, kept_models
 from training.voice.job import ENDED, JobFolder, Spoken, Status, take_lock
-from training.voice.prepare import Wish, make_job, mend, mendable
+from training.voice.prepare import Wish, make_job, mend, mendable, take_anyway
 from training.voice.segments import Recognise
 
 FOLDER: Final = "training"
 PROGRAM: Final = JobFolder.__module__.rpartition(".")[0]  # the package that trains
+ENDING: Final = 20.0  # seconds that a process may need for its end
 LEAST_FREE: Final = 1 << 20  # bytes; with less of the disk a training ends
 ANOTHER: Final = "Another voice is being trained. Wait until it is done, or stop it."
 ALREADY: Final = "This voice is being trained already, by another program."
@@ -53,13 +55,18 @@ class VoiceTraining:
     _lock: Lock = field(default_factory=Lock)
 
     def prepare(
-        self, wish: Wish, recordings: Sequence[Path], recognise: Recognise | None = None
+        self,
+        wish: Wish,
+        recordings: Sequence[Path],
+        recognise: Recognise | None = None,
+        anyway: Collection[str] = (),
     ) -> str:
-        """Check and cut recordings into a new training. Returns its id."""
+        """Check and cut recordings into a new training. Returns its id. `anyway`: the names of
+        those that are taken whatever a check says of their sound."""
         training = secrets.token_hex(6)
         folder = JobFolder(self.data / FOLDER / training)
         try:
-            make_job(folder.path, wish, recordings, recognise)
+            make_job(folder.path, wish, recordings, recognise, anyway)
         except BaseException:
             if folder.path.exists():
                 folder.delete()
@@ -69,6 +76,8 @@ class VoiceTraining:
     def start(self, training: str) -> None:
         """Begin, or go on. Raises InvalidSetting while one learns, also by another program."""
         folder = self.folder(training)
+        if folder.status().phase in ENDED:  # its process may have said so, and not quite ended
+            self.wait(training, ENDING)
         with self._lock, ExitStack() as held:
             if self._alive(training):
                 return
@@ -143,15 +152,7 @@ class VoiceTraining:
     def keep(self, training: str, library: Library) -> SavedVoice:
         """Save the best epoch's voice, once. The recordings stay until they are deleted."""
         folder = self.folder(training)
-        if self.status(training).phase != "done":
-            raise InvalidSetting(NONE_YET)
-        if folder.merged.is_dir():
-            raise InvalidSetting(
-                "An adapter makes a model, which no list of voices holds. Start with --model "
-                "{folder} and choose the voice “own”.",
-                folder=folder.merged,
-            )
-        if not folder.voice.is_file():
+        if self.status(training).phase != "done" or not folder.voice.is_file():
             raise InvalidSetting(NONE_YET)
         created = folder.read().created
         for saved in library.list():
@@ -160,19 +161,49 @@ class VoiceTraining:
         with folder.voice.open("rb") as file:
             return library.import_file(file.read(LARGEST_VOICE + 1))
 
+    def makes_model(self, training: str) -> bool:
+        """Whether what it learns is a model, not a voice of the library."""
+        return self.folder(training).read().way == "adapter"
+
+    def kept_model(self, training: str) -> KeptModel | None:
+        return kept_model(self.folder(training))
+
+    def keep_model(self, training: str, there: Mapping[str, Capabilities]) -> KeptModel:
+        """Keep the best epoch's model, once. `there`: the models beside which it is loaded."""
+        folder = self.folder(training)
+        if self.status(training).phase != "done":
+            raise InvalidSetting(NONE_YET)
+        kept = kept_model(folder)
+        if kept and not folder.merged.is_dir():
+            return kept
+        speakers = [name for each in there.values() for name in each.speakers]
+        others = [path.name for path in kept_models(self.data)]
+        return keep_model(folder, [*there, *others], speakers)
+
     def mendable(self, training: str) -> Sequence[Spoken]:
         """The lines that are left out and can be heard."""
         return mendable(self.folder(training))
 
     def mend(self, training: str, file: str, text: str) -> None:
         """Take such a line with these words. Raises InvalidSetting while it is being trained."""
+        with self._resting(training) as folder:
+            mend(folder, file, text)
+
+    def take_anyway(self, training: str, source: str) -> None:
+        """Take a recording that its sound keeps out. Raises InvalidSetting while it is trained."""
+        with self._resting(training) as folder:
+            take_anyway(folder, source)
+
+    @contextmanager
+    def _resting(self, training: str) -> Iterator[JobFolder]:
+        """The folder of a training that no process learns in meanwhile."""
         folder = self.folder(training)
         with self._lock, ExitStack() as held:
             lock = None if self._alive(training) else take_lock(folder.path / "lock")
             if lock is None:
                 raise InvalidSetting("It is being trained. Stop it first.")
             held.enter_context(lock)
-            mend(folder, file, text)
+            yield folder
 
     def delete(self, training: str) -> None:
         """Stop it and delete its recordings, samples and voice."""

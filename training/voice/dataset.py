@@ -114,8 +114,10 @@ def _read(folder: JobFolder, used: tuple[Spoken, ...]) -> Dataset:
 
 
 def other_people(dataset: Dataset) -> set[int]:
-    """Lines of somebody else. Raises InvalidSetting where two people speak about equally often."""
-    second = second_person(dataset.vectors)
+    """Lines of somebody else that nobody vouches for. Raises InvalidSetting where two people speak
+    about equally often."""
+    found = second_person(dataset.vectors)
+    second = [number for number in found if not dataset.spoken[number].trusted]
     if second and are_two(len(second), len(dataset.spoken)):
         raise InvalidSetting(
             "Two people speak in these recordings, in {first} and {second} lines. Leave out those "

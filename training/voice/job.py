@@ -49,12 +49,24 @@ class Spoken(Settings):
     seconds: float = 0.0
     text: str = Field(max_length=2_000)
     doubtful: Said = NOTHING
+    flaw: Said = NOTHING  # of its sound, which somebody who knows better may pass over
     mended: bool = False  # somebody heard it and gave these words
+    anyway: bool = False  # somebody wanted it whatever its sound, and whoever seems to speak
+
+    @property
+    def trusted(self) -> bool:
+        """Whether somebody vouches for who speaks."""
+        return self.mended or self.anyway
+
+    @property
+    def takeable(self) -> bool:
+        """Whether nothing but its sound keeps it out."""
+        return bool(self.doubtful) and self.doubtful == self.flaw
 
     @property
     def reason(self) -> Message:
         """Which line is left out, and why."""
-        if not self.text:
+        if not self.text or (self.takeable and "name" in self.flaw.values):  # of a whole recording
             return self.doubtful
         source = " ".join(self.source.split())
         return Message(
@@ -172,6 +184,11 @@ class JobFolder:
     def merged(self) -> Path:
         """The model with the best epoch's adapter, in the published layout."""
         return self.path / "model"
+
+    @property
+    def kept(self) -> Path:
+        """Where that model goes once it is kept, under its name."""
+        return self.path / "kept"
 
     def write(self, job: Job) -> None:
         self.path.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -54,9 +54,14 @@ class Wish:
 
 
 def make_job(
-    path: Path, wish: Wish, recordings: Sequence[Path], recognise: Recognise | None = None
+    path: Path,
+    wish: Wish,
+    recordings: Sequence[Path],
+    recognise: Recognise | None = None,
+    anyway: Collection[str] = (),
 ) -> JobFolder:
     """Write the job's folder; the job itself comes last, so a folder without one is no job.
+    `anyway`: the names of recordings that are learned from whatever a check says of their sound.
 
     Raises RequestError, InvalidAudio or InvalidSetting for what no voice can be learned from.
     """
@@ -68,7 +73,7 @@ def make_job(
     LocalCheckpoint(model).language_id(wish.language, None)  # raises UnknownLanguage
     job = job.model_copy(update={"model": str(model)})
     found = []
-    for segment in segments_of(recordings, recognise):
+    for segment in segments_of(recordings, recognise, anyway):
         found.append(segment)
         if len(found) > MOST_LINES:
             raise InvalidSetting("There are more than {most:,} lines.", most=MOST_LINES)
@@ -87,6 +92,8 @@ def make_job(
                 seconds=round(segment.seconds, 2),
                 text=segment.text[:2_000],
                 doubtful=segment.doubtful,
+                flaw=segment.flaw,
+                anyway=segment.source in anyway,
             )
         )
     created = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -122,12 +129,31 @@ def mend(folder: JobFolder, file: str, text: str) -> None:
     if reason := judged(Segment(file, wave, text)).doubtful:
         raise InvalidText("It is still left out: {reason}.", reason=reason)
     taken = {"text": text, "doubtful": NOTHING, "mended": True}
-    lines = [each.model_copy(update=taken) if each.file == file else each for each in job.lines]
+    _take(folder, (each.model_copy(update=taken) for each in job.lines if each.file == file))
+
+
+def take_anyway(folder: JobFolder, source: str) -> None:
+    """Learn from all lines of a recording that only its sound keeps out; training begins again.
+
+    Raises InvalidText where there are none.
+    """
+    kept_out = [each for each in folder.left_out if each.source == source and each.takeable]
+    if not kept_out:
+        raise InvalidText("Nothing of {name} is left out for its sound.", name=source)
+    _take(
+        folder, (each.model_copy(update={"doubtful": NOTHING, "anyway": True}) for each in kept_out)
+    )
+
+
+def _take(folder: JobFolder, lines: Iterable[Spoken]) -> None:
+    """Put these lines in the place of theirs, and forget what was learned without them."""
+    taken, job = {each.file: each for each in lines}, folder.read()
+    whole = tuple(taken.get(each.file, each) for each in job.lines)
     folder.dataset.unlink(missing_ok=True)  # first: it has the codes of the lines before
     folder.state.unlink(missing_ok=True)
-    folder.write(job.model_copy(update={"lines": tuple(lines)}))
+    folder.write(job.model_copy(update={"lines": whole}))
     shutil.rmtree(folder.samples, ignore_errors=True)
-    folder.leave_out(each for each in folder.left_out if each.file != file)
+    folder.leave_out(each for each in folder.left_out if each.file not in taken)
     folder.tell(Status())
 
 

@@ -32,6 +32,10 @@ MOST_CLIPPED = 0.01
 SILENT = 1e-3
 
 
+class Flawed(InvalidAudio):
+    """A check of its sound speaks against it; who knows better can take it anyway."""
+
+
 @dataclass(frozen=True, eq=False)
 class LongRecording:
     name: str
@@ -52,23 +56,23 @@ class LongRecording:
         return self.recording.seconds
 
     @property
-    def fault(self) -> InvalidAudio | None:
+    def fault(self) -> Flawed | None:
         """Why nothing is learned from it. Whether one person speaks is asked of its lines."""
         if self.quality.clipped > MOST_CLIPPED:
-            return InvalidAudio(
+            return Flawed(
                 "{share:.0%} of {name} is clipped. Record it again with a lower input level.",
                 share=self.quality.clipped,
                 name=self.name,
             )
         if self.telephone:
-            return InvalidAudio(
+            return Flawed(
                 "{name} sounds like a telephone: nothing above {hertz:,.0f} Hz is in it. Use a "
                 "recording of at least 16,000 Hz that was never shortened to one of 8,000.",
                 name=self.name,
                 hertz=TELEPHONE,
             )
         if self.quality.sound_flaw:
-            return InvalidAudio(
+            return Flawed(
                 "{name}: {flaw}. Record in a quiet room with soft furniture, without music.",
                 name=self.name,
                 flaw=self.quality.sound_flaw,
@@ -76,16 +80,9 @@ class LongRecording:
         return None
 
 
-def read_recording(path: Path) -> LongRecording:
-    """Raises InvalidAudio that says what to do."""
-    found = measured_recording(path)
-    if found.fault:
-        raise found.fault
-    return found
-
-
 def measured_recording(path: Path) -> LongRecording:
-    """The same, also of what nothing is learned from. Raises InvalidAudio where all is silent."""
+    """A recording, also one with a fault. Raises InvalidAudio that says what to do where it cannot
+    be read, or all is silent."""
     mono, rate = _decoded(path)
     name = path.name
     if not np.isfinite(mono).all():

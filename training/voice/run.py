@@ -203,8 +203,7 @@ class Training:
         """What is learned from, without the lines that are somebody's or something else's."""
         model = Path(self.job.model)
         encoded = encode(self.folder, model, self.job.lines, self._device, self._digest)
-        trusted = {number for number, each in enumerate(encoded.spoken) if each.mended}
-        strangers = other_people(encoded) - trusted
+        strangers = other_people(encoded)
         wrong = other_words(encoded, self._checkpoint, talker, self.job.language)
         dataset = encoded.without(strangers | wrong)
         if len(dataset.spoken) < LEAST_LINES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -20,7 +20,7 @@ from engine.errors import InvalidAudio, InvalidSetting, InvalidText, TimbreError
 from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
 from training.voice.job import NOTHING
-from training.voice.recordings import WINDOW, LongRecording, loudness, read_recording
+from training.voice.recordings import WINDOW, Flawed, LongRecording, loudness, measured_recording
 
 SHORTEST, LONGEST = 1.0, 14.0  # seconds of a line that is used
 CUT = (3.0, 12.0)  # of a line that is cut here
@@ -44,6 +44,7 @@ class Segment:
     waveform: Waveform
     text: str
     doubtful: Message = NOTHING
+    flaw: Message = NOTHING  # of its sound; learned from in spite of it where it is not doubtful
 
     @property
     def seconds(self) -> float:
@@ -61,27 +62,54 @@ def find_recordings(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
-def segments_of(paths: Sequence[Path], recognise: Recognise | None = None) -> Iterator[Segment]:
+def segments_of(
+    paths: Sequence[Path], recognise: Recognise | None = None, anyway: Collection[str] = ()
+) -> Iterator[Segment]:
     """Every line of the recordings, with its words. A recording that nothing can be learned from is
-    set aside with its reason; where all are, the first reason is raised."""
+    set aside with its reason; where all are, the first reason is raised. `anyway`: the names of
+    those whose sound is no reason."""
     listed, files = _listed(paths), find_recordings(paths)
     faults: list[TimbreError] = []
     for path in files:
+        fault: TimbreError | None
         try:
-            lines = _told(path, read_recording(path), listed, recognise)
-            found = [_of_one(judged(each)) for each in lines]
+            found, fault = _lines_of(path, listed, recognise, path.name in anyway)
         except (InvalidAudio, InvalidText) as error:
-            faults.append(error)
             found = [Segment(path.name, np.zeros(0, np.float32), "", error.message)]
+            fault = error
+        faults += [fault] if fault else []
         if len(faults) == len(files):
             raise _none_of(faults)
         yield from found
 
 
+def _lines_of(
+    path: Path, listed: Tables, recognise: Recognise | None, anyway: bool
+) -> tuple[list[Segment], Flawed | None]:
+    """A recording's lines, and why all are left out, if they are: they can be taken later."""
+    recording = measured_recording(path)
+    fault = recording.fault
+    try:
+        lines = [judged(each) for each in _told(path, recording, listed, recognise)]
+    except InvalidText:
+        if fault and not anyway:
+            raise fault from None
+        raise
+    if fault is None:
+        return [_of_one(each, anyway) for each in lines], None
+    return [_flawed(each, fault.message, anyway) for each in lines], None if anyway else fault
+
+
+def _flawed(segment: Segment, flaw: Message, anyway: bool) -> Segment:
+    why = segment.doubtful or (NOTHING if anyway else flaw)
+    return replace(segment, doubtful=why, flaw=flaw)
+
+
 def _none_of(faults: Sequence[TimbreError]) -> TimbreError:
     if len(faults) == 1:
         return faults[0]
-    return InvalidAudio(
+    kind = Flawed if all(isinstance(each, Flawed) for each in faults) else InvalidAudio
+    return kind(
         "None of these {count} recordings can be used. The first: {reason}",
         count=len(faults),
         reason=faults[0].message,
@@ -197,12 +225,12 @@ def judged(segment: Segment) -> Segment:
     return Segment(segment.source, segment.waveform, segment.text, reason)
 
 
-def _of_one(segment: Segment) -> Segment:
+def _of_one(segment: Segment, anyway: bool) -> Segment:
     """Set aside where a second person is heard in it. Others are found by the process that trains,
     which hears all lines."""
     if segment.doubtful or not has_others(segment.waveform):
         return segment
-    return replace(segment, doubtful=OTHERS)
+    return _flawed(segment, OTHERS, anyway)
 
 
 def check_enough(segments: Sequence[Segment]) -> None:

@@ -8,8 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 import app
-from studio.voices.voice_training import WAITING
+from studio.voices.voice_training import WAITING, VoiceTraining
+from tests.studio.ui.training.test_own_voice import noisy
+from tests.training.voice.test_preparation import spoken, voiced, written
 from training.voice.job import Job, JobFolder, Status, take_lock
+from training.voice.texts import ENGLISH
 
 ONE, DAMAGED = "0123456789ab", "ba9876543210"
 
@@ -66,3 +69,30 @@ def test_one_that_has_to_wait_is_told_with_its_command(data: Path) -> None:
     assert code != 0
     assert "Another voice is being trained" in printed
     assert f"train --resume {ONE}" in printed
+
+
+def test_what_only_its_sound_keeps_out_is_taken_with_an_option(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(VoiceTraining, "start", lambda self, training: None)
+    recordings = spoken(tmp_path / "in")
+    written(recordings / "fan.wav", noisy(4.5), ENGLISH[8])
+    asked = ["--name", "Ben", "--consent", "Ben Lee, my own voice", "--language", "english"]
+    _, printed = run(data, str(recordings), *asked)
+    assert "fan.wav: too noisy" in printed
+    assert "keeps out: --anyway fan.wav. Noise, echo" in " ".join(printed.split())
+    _, printed = run(data, str(recordings), *asked, "--anyway", "fan.wav")
+    assert "9 lines; 0 set aside" in printed
+    first = next(each for each in VoiceTraining(data).list()[1:] if each not in (ONE, DAMAGED))
+    run(data, "--resume", first, "--anyway", "fan.wav")
+    assert not VoiceTraining(data).folder(first).left_out
+    code, printed = run(data, "--resume", first, "--anyway", "line0.wav")
+    assert code != 0
+    assert "Nothing of line0.wav is left out" in printed
+    code, printed = run(data, str(recordings / "fan.wav"), *asked)
+    assert code != 0
+    assert "--anyway NAME" in printed
+    written(recordings / "mute.wav", voiced(4.5) * 0, ENGLISH[9])
+    code, printed = run(data, str(recordings / "mute.wav"), *asked, "--anyway", "mute.wav")
+    assert code != 0
+    assert "silent" in printed

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,8 @@ SOME_NOISE: Final = "Some noise: a quieter room is better."
 STRANGER: Final = Message("sounds like somebody else")
 TWO: Final = "Two people speak in these: keep the recordings of one."
 KEPT_OUT: Final = "Kept out: {reason}"
+TAKEN: Final = "Taken anyway: {reason}"
+LISTENING: Final = "Listening to the recordings …"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,15 @@ class Heard:
     picture: str = ""
     advice: str = ""
     fault: Message | None = None
+    readable: bool = True  # then nothing but its sound can keep it out
     vectors: tuple[Vector, ...] = ()
+
+
+class Told(NamedTuple):
+    """What is shown of all files, and the names of those that can be taken anyway."""
+
+    html: str
+    takeable: tuple[str, ...] = ()
 
 
 class RecordingsTable:
@@ -57,23 +67,27 @@ class RecordingsTable:
         self._embed = embed
         self._known: OrderedDict[tuple[str, int, int], Heard] = OrderedDict()
 
-    def told(self, files: Sequence[str] | None) -> str:
-        """A list of these files; those that are kept out come first, with the reason."""
-        sounds = [path for file in files or () if (path := Path(file)).suffix.lower() in SOUNDS]
+    def told(self, files: Sequence[str] | None, anyway: Collection[str] = ()) -> Told:
+        """A list of these files; those that a check speaks against come first, with the reason.
+        `anyway`: the names of those that are taken in spite of it."""
+        sounds = sounds_of(files)
         if not sounds:
-            return ""
+            return Told("")
         heard = [self._heard(path) for path in sounds]
         others, two = _strangers(heard)
         faults = [each.fault or (STRANGER if each in others else None) for each in heard]
         rows = sorted(zip(heard, faults, strict=True), key=lambda row: row[1] is None)
-        seconds = sum(each.seconds for each, fault in rows if fault is None)
-        bad = sum(fault is not None for fault in faults)
+        takeable = tuple(each.name for each, fault in rows if fault and each.readable)
+        taken = {*takeable} & {*anyway}
+        used = [each for each, fault in rows if fault is None or each.name in taken]
+        seconds, bad = sum(each.seconds for each in used), len(heard) - len(used)
         summary = both(SUM, count=len(sounds), minutes=seconds / 60, bad=bad)
         summary += f" <b>⚠️ {both(TWO)}</b>" if two else ""
         few = len(sounds) <= OPEN
-        body = "".join(_row(each, fault, few) for each, fault in rows)
-        shown = " open" if few or bad else ""
-        return f"<details{shown}><summary>{summary}</summary><ul>{body}</ul></details>"
+        body = "".join(_row(each, fault, few, each.name in taken) for each, fault in rows)
+        shown = " open" if few or bad or taken else ""
+        html = f"<details{shown}><summary>{summary}</summary><ul>{body}</ul></details>"
+        return Told(html, takeable)
 
     def _heard(self, path: Path) -> Heard:
         try:
@@ -92,7 +106,7 @@ class RecordingsTable:
         try:
             found = measured_recording(path)
         except TimbreError as error:
-            return Heard(path.name, fault=error.message)
+            return Heard(path.name, fault=error.message, readable=False)
         fault = found.fault.message if found.fault else None
         if fault is None and found.quality.has_others:
             fault = found.quality.flaw
@@ -103,7 +117,7 @@ class RecordingsTable:
             picture_of(found.recording),
             _advice(found),
             fault,
-            () if fault else self._vectors(found),
+            vectors=() if fault else self._vectors(found),
         )
 
     def _vectors(self, found: LongRecording) -> tuple[Vector, ...]:
@@ -115,6 +129,11 @@ class RecordingsTable:
             return tuple(self._embed(piece) for piece in pieces)
         except TimbreError:  # no model here clones, or it is busy
             return ()
+
+
+def sounds_of(files: Sequence[str] | None) -> list[Path]:
+    """Those of the files that are recordings."""
+    return [path for file in files or () if (path := Path(file)).suffix.lower() in SOUNDS]
 
 
 def _strangers(heard: Sequence[Heard]) -> tuple[list[Heard], bool]:
@@ -129,11 +148,11 @@ def _strangers(heard: Sequence[Heard]) -> tuple[list[Heard], bool]:
     return [each for each in heard if theirs.count(each) * 2 > len(each.vectors)], two
 
 
-def _row(heard: Heard, fault: Message | None, few: bool) -> str:
+def _row(heard: Heard, fault: Message | None, few: bool, taken: bool) -> str:
     """`few`: there is room for a picture of each, else for those of which something is told."""
     told = f"<p>{both(heard.advice)}</p>" if heard.advice else ""
     if fault is not None:
-        told = f"<p>⚠️ {both(Message(KEPT_OUT, reason=fault))}</p>"
+        told = f"<p>⚠️ {both(Message(TAKEN if taken else KEPT_OUT, reason=fault))}</p>"
     picture = heard.picture if few or told else ""
     numbers = f"<small>{heard.numbers}</small>" if heard.numbers else ""
     return f"<li>{picture}<div><b>{escape(heard.name)}</b> {numbers}{told}</div></li>"

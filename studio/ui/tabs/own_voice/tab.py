@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,14 +23,16 @@ from engine import (
     RequestError,
     TimbreError,
     Waveform,
+    add_model,
     load_reference_audio,
 )
 from studio.context import Studio
 from studio.ui.drafts import browser_id
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.tabs.own_voice import lines, reading
-from studio.ui.tabs.own_voice.recordings import RecordingsTable
+from studio.ui.tabs.own_voice.recordings import LISTENING, RecordingsTable, sounds_of
 from studio.ui.tabs.voice_form import FOUND_LATER, QUIET, Update, checked_name, on_show
+from studio.voices.kept_models import KeptModel
 from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
 from training.voice.job import ENDED, Epoch, Spoken, Status
@@ -64,6 +66,9 @@ NO_RECOGNISER: Final = (
 )
 GOING: Final = ("preparing", "training")
 SURE: Final = Message("Press Delete again: the recordings of this training go for good.")
+SURE_MODEL: Final = Message(
+    "Press Delete again: the recordings of this training and its voice go for good."
+)
 NONE: Final = "No training yet."
 READING: Final = "Reading the recordings …"
 
@@ -73,6 +78,7 @@ class OwnVoiceTab:
 
     def __init__(self, studio: Studio, trainings: VoiceTraining) -> None:
         self._studio, self._trainings = studio, trainings
+        self._table = RecordingsTable(lambda wave: studio.engine.clone(wave).vector)
 
     def start(
         self,
@@ -82,9 +88,11 @@ class OwnVoiceTab:
         agreed: str,
         way: Way = "rows",
         owner: str = "",
+        anyway: Sequence[str] = (),
     ) -> tuple[str, Update]:
         """Check the recordings and begin. Returns a status and the training to show. `owner`: the
-        browser, whose readings are learned from too."""
+        browser, whose readings are learned from too; `anyway`: recordings that are taken in spite
+        of their sound."""
         read, training = Reading(self._trainings.data, owner), ""
         try:
             own = read.files()
@@ -98,12 +106,26 @@ class OwnVoiceTab:
             wish = Wish(wanted, self._model(), agreed.strip(), language, way=way)
             with TemporaryDirectory() as beside:  # each upload has a folder of its own
                 together = [Path(shutil.copy(file, beside)) for file in files]
-                training = self._trainings.prepare(wish, together, self._studio.transcribe)
+                training = self._trainings.prepare(wish, together, self._studio.transcribe, anyway)
             read.taken(own)
             self._trainings.start(training)
         except TimbreError as error:
             return warning(error), self.listed(training) if training else gr.skip()
         return self.told(training), self.listed(training)
+
+    def heard(
+        self, files: Sequence[str] | None, anyway: Sequence[str]
+    ) -> Iterator[tuple[str, Update]]:
+        """What the recordings are like, and which can be taken though a check speaks against it."""
+        if sounds_of(files):
+            yield both(LISTENING), gr.skip()
+        html, takeable = self._table.told(files, anyway)
+        taken = [name for name in takeable if name in anyway]
+        yield html, gr.update(choices=[*takeable], value=taken, visible=bool(takeable))
+
+    def heard_again(self, files: Sequence[str] | None, anyway: Sequence[str]) -> str:
+        """The same with others of them taken."""
+        return self._table.told(files, anyway).html
 
     def _model(self) -> str:
         """The folder of the first model that clones."""
@@ -120,18 +142,38 @@ class OwnVoiceTab:
 
     def keep(self, training: str | None) -> str:
         try:
-            saved = self._trainings.keep(training or "", self._studio.library)
+            if self._trainings.makes_model(training or ""):
+                name = self._keep_model(training or "")
+            else:
+                name = self._trainings.keep(training or "", self._studio.library).name
         except TimbreError as error:
             return warning(error)
-        message = Message("{name} is saved. You find it in every list of voices.", name=saved.name)
-        return tell(message)
+        return tell(Message("{name} is saved. You find it in every list of voices.", name=name))
+
+    def _keep_model(self, training: str) -> str:
+        """Load it beside the others, now and at every start. Returns the name of its voice."""
+        engine, before = self._studio.engine, self._trainings.kept_model(training)
+        kept = self._trainings.keep_model(training, engine.capabilities())
+        if kept.name not in engine.capabilities():
+            add_model(engine, str(kept.folder))
+        if before and before != kept:  # of the epochs before lines were mended
+            self._forget(before)
+            before.delete()
+        return kept.speaker.capitalize()  # as lists show presets
+
+    def _forget(self, kept: KeptModel) -> None:
+        if kept.name in self._studio.engine.capabilities():
+            self._studio.engine.remove(kept.name)
 
     def delete(self, training: str | None, asked: str) -> tuple[str, Update, str, Update]:
         """Delete at the second press; `asked` is the training whose button was pressed before."""
         training = training or ""
-        if asked != training:
-            return tell(SURE), gr.skip(), training, gr.skip()
         try:
+            kept = self._trainings.kept_model(training)
+            if asked != training:
+                return tell(SURE_MODEL if kept else SURE), gr.skip(), training, gr.skip()
+            if kept:
+                self._forget(kept)
             self._trainings.delete(training)
         except TimbreError as error:
             return warning(error), gr.skip(), "", gr.skip()
@@ -274,7 +316,9 @@ def told(status: Status, left_out: Sequence[Spoken] = ()) -> str:
     head = "".join(f"<th>{both(each) if each else ''}</th>" for each in heads)
     table = f"<table><tr>{head}</tr>{rows}</table>" if rows else ""
     bar = f'<progress max="1" value="{share:.3f}"></progress>'
-    reasons = "".join(f"<li>{both(each.reason)}</li>" for each in left_out)
+    reasons = "".join(
+        f"<li>{both(each)}</li>" for each in dict.fromkeys(each.reason for each in left_out)
+    )
     head = both("Lines left out: {count}", count=len(left_out))
     out = f"<details><summary>{head}</summary><ul>{reasons}</ul></details>" if reasons else ""
     return f"<p>{both(status.text)}</p>{bar}{table}{out}"
@@ -308,6 +352,9 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                     file_count="multiple", label=word("Recordings and their words"), height=160
                 )
                 heard = gr.HTML(elem_id="own-voice-heard", padding=False)
+                anyway = gr.CheckboxGroup(
+                    [], label=word("Take it anyway"), info=word(lines.RISK), visible=False
+                )
                 name = gr.Textbox("", label=word("Name"), max_lines=1)
                 language = gr.Dropdown(
                     [(word(each.capitalize()), each) for each in studio.choices().languages()],
@@ -348,17 +395,18 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                 with gr.Column(visible=False) as mending:
                     mended = lines.build(trainings, picked, timer)
     pair, tally, asked_twice = gr.State({}), gr.State([0, 0]), gr.State("")
-    asked, looked = [files, name, language, agreed, way, owner], [shown, timer]
+    asked, looked = [files, name, language, agreed, way, owner, anyway], [shown, timer]
     parts = [stop, go_on, keep, delete, hearing, comparing, mending]
-    begun = begin.click(_reading, None, shown, **QUIET).then(
+    begun = begin.click(_reading, None, [*looked, answer], **QUIET).then(
         tab.start, asked, [shown, picked], **QUIET
     )
     begun.then(_watch, None, timer, **QUIET)
     begun.then(read, owner, counted, **QUIET)
-    mended.then(tab.told, picked, shown, **QUIET).then(tab.parts, picked, parts, **QUIET)
+    for taken in mended:
+        taken.then(tab.told, picked, shown, **QUIET).then(tab.parts, picked, parts, **QUIET)
     looks = {**QUIET, "show_progress": "minimal", "concurrency_limit": 1}
-    table = RecordingsTable(lambda wave: studio.engine.clone(wave).vector)
-    files.change(table.told, files, heard, trigger_mode="always_last", **looks)
+    files.change(tab.heard, [files, anyway], [heard, anyway], trigger_mode="always_last", **looks)
+    anyway.input(tab.heard_again, [files, anyway], heard, trigger_mode="always_last", **looks)
     for event in (picked.change, timer.tick):
         event(tab.look, picked, looked, **QUIET)
         event(tab.parts, picked, parts, **QUIET)
@@ -389,9 +437,10 @@ def _unsaid() -> str:
     return ""
 
 
-def _reading() -> str:
-    """Long recordings take a while, before there is a training to follow."""
-    return both(READING)
+def _reading() -> tuple[str, gr.Timer, str]:
+    """Long recordings take a while, before there is a training to follow; the one before is not
+    looked at meanwhile."""
+    return both(READING), gr.Timer(active=False), ""
 
 
 def _watch() -> gr.Timer:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +18,17 @@ import numpy as np
 import pytest
 import soundfile
 
-from engine import Clone, InvalidVoice, Message, Vector, Waveform
+from engine import (
+    Clone,
+    InvalidSetting,
+    InvalidVoice,
+    Message,
+    Preset,
+    SpeechEngine,
+    Vector,
+    Waveform,
+)
+from engine.testing.fake_checkpoint import FakeCheckpoint
 from engine.voices.voice_format import VoiceCard, pack
 from studio.ui import i18n
 from studio.ui.tabs.own_voice import lines, recordings
@@ -25,6 +38,7 @@ from studio.ui.tabs.own_voice.reading import ReadingForm
 from studio.ui.tabs.own_voice.recordings import RecordingsTable
 from studio.ui.tabs.own_voice.tab import NO_MODEL, OwnVoiceTab, told
 from studio.voices import reading
+from studio.voices.kept_models import keep_model, kept_models
 from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
 from tests.studio.ui.test_i18n import shown
@@ -96,8 +110,9 @@ def test_what_begins_is_shown_and_followed(studio, trainings, tmp_path, monkeypa
 
     tab = OwnVoiceTab(replace(studio, transcribe=transcribe), trainings)
 
-    def prepare(wish: Wish, files: Sequence[Path], recognise: object) -> str:
+    def prepare(wish: Wish, files: Sequence[Path], recognise: object, anyway: Sequence[str]) -> str:
         assert (wish.way, recognise) == ("adapter", transcribe)  # a long file needs one
+        assert anyway == ["a.wav"]
         assert [file.name for file in files] == ["a.wav", "a.txt"]
         assert len({file.parent for file in files}) == 1  # though uploads lie apart
         JobFolder(trainings.data / "training" / ID).write(
@@ -113,7 +128,7 @@ def test_what_begins_is_shown_and_followed(studio, trainings, tmp_path, monkeypa
         upload.parent.mkdir()
         upload.write_text("a")
     uploaded = [str(upload) for upload in uploads]
-    _, listed = tab.start(uploaded, "Ann", "english", "Ann Lee, mine", "adapter")
+    _, listed = tab.start(uploaded, "Ann", "english", "Ann Lee, mine", "adapter", anyway=["a.wav"])
     assert begun == [ID]
     assert (listed["choices"], listed["value"]) == ([("Ann", ID)], ID)
     folder = trainings.folder(ID)
@@ -126,6 +141,25 @@ def test_what_begins_is_shown_and_followed(studio, trainings, tmp_path, monkeypa
     text, timer = tab.look(ID)  # it was killed
     assert "goes on from the last epoch" in text
     assert (timer.active, timer.value) == (True, own_voice.REST)  # another page may go on
+
+
+def test_one_that_has_just_stopped_goes_on_though_its_process_ends_a_little_later(
+    trainings, done, monkeypatch
+) -> None:
+    """Before, Go on did nothing then, and said nothing."""
+    ending = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"])
+    trainings._processes[ID] = ending
+    done.tell(DONE.model_copy(update={"phase": "stopped"}))
+    begun: list[list[str]] = []
+
+    def popen(command: list[str], **_: object) -> subprocess.Popen[bytes]:
+        begun.append(command)
+        return ending
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    trainings.start(ID)
+    assert str(done.path.resolve()) in begun[0]
+    assert done.status().phase == "preparing"
 
 
 def test_a_comparison_is_blind_and_counts(tab, done):
@@ -229,8 +263,9 @@ def test_a_line_that_was_left_out_is_heard_and_taken_with_other_words(
     folder.samples.mkdir()
     written(folder.samples / "1-0.wav", voiced(2.0))
     assert form.listed(training)["choices"] == [("8.wav: No", "0008.wav")]
-    sound, text, why = form.hear(training, "0008.wav")
+    sound, text, why, flawed = form.hear(training, "0008.wav")
     assert (sound[0], text) == (24_000, "No")
+    assert not flawed["visible"]  # not its sound is why
     assert "2 letters in" in why
     assert "still left out" in form.mend(training, "0008.wav", "No.")
     with folder.lock():
@@ -244,6 +279,56 @@ def test_a_line_that_was_left_out_is_heard_and_taken_with_other_words(
     assert tab.sounds(training)["choices"] == []  # they were learned without the line
     assert "Go on begins it" in tab.told(training)
     assert "Choose a line" in form.mend(training, "0008.wav", ENGLISH[8])
+
+
+def test_a_recording_that_its_sound_keeps_out_is_taken_anyway(
+    tab, trainings, tmp_path, monkeypatch
+) -> None:
+    files = []
+    for number, text in enumerate(ENGLISH[:10]):
+        files += [str(tmp_path / f"{number}.wav"), str(tmp_path / f"{number}.txt")]
+        sound = voiced(4.5) if number < 9 else noisy(4.5)
+        written(tmp_path / f"{number}.wav", sound, text)
+    written(tmp_path / "mute.wav", voiced(4.5) * 0, ENGLISH[10])
+    files.append(str(tmp_path / "mute.wav"))
+    *_, (html, choice) = tab.heard(files, [])
+    assert "kept out: 2" in html
+    assert (choice["choices"], choice["value"], choice["visible"]) == (["9.wav"], [], True)
+    assert "kept out: 1" in tab.heard_again(files, ["9.wav", "mute.wav"])
+    *_, (_, choice) = tab.heard(files[:-3], ["9.wav"])  # it was removed from the list
+    assert (choice["choices"], choice["visible"]) == ([], False)
+    monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
+    monkeypatch.setattr(trainings, "start", lambda training: None)
+
+    def begun(anyway: list[str]) -> str:
+        _, listed = tab.start(files, "Ann", "english", "Ann Lee, mine", anyway=anyway)
+        return listed["value"]
+
+    folder = trainings.folder(begun(["9.wav", "mute.wav"]))
+    line, mute = folder.read().lines[9:]
+    assert (line.doubtful, line.anyway, "too noisy" in line.flaw) == ("", True, True)
+    assert "silent" in mute.doubtful  # nobody can take that
+    training, form = begun([]), LinesForm(trainings)
+    folder = trainings.folder(training)
+    folder.dataset.write_bytes(b"without it")
+    assert "9.wav: too noisy" in tab.told(training)
+    *_, why, offered = form.hear(training, "0009.wav")
+    assert "too noisy" in why
+    assert offered["visible"]
+    with folder.lock():
+        assert "Stop it first" in form.take_anyway(training, "0009.wav")
+    assert "All of 9.wav is taken" in form.take_anyway(training, "0009.wav")
+    line = folder.read().lines[9]
+    assert (line.text, line.doubtful, line.anyway, line.mended) == (ENGLISH[9], "", True, False)
+    assert not folder.dataset.exists()
+    assert [each.source for each in folder.left_out] == ["mute.wav"]
+    assert "Nothing of" in form.take_anyway(training, "0009.wav")
+
+
+def noisy(seconds: float) -> np.ndarray:
+    sound = voiced(seconds)
+    noise = np.random.default_rng(3).standard_normal(len(sound)) * sound.std() / 4
+    return (sound + noise).astype(np.float32)
 
 
 def test_another_training_is_not_given_the_words_that_were_heard_of_one(trainings) -> None:
@@ -269,8 +354,10 @@ def test_another_training_is_not_given_the_words_that_were_heard_of_one(training
             found = event.fn(*given)
             said += found if isinstance(found, tuple) else (found,)
     line, *heard = said
+    *heard, flawed = heard
     assert line["value"] is None
     assert heard == [None, "", ""]
+    assert flawed["visible"] is False
 
 
 def test_recordings_are_told_one_by_one_before_a_training(tmp_path) -> None:
@@ -280,8 +367,10 @@ def test_recordings_are_told_one_by_one_before_a_training(tmp_path) -> None:
     noise = np.random.default_rng(0).normal(0, 0.1, 72_000)
     noisy = written(tmp_path / "<noisy>.wav", noise, "words")
     two = written(tmp_path / "two.wav", np.concatenate([voiced(4.5, 100), voiced(4.5, 190)]))
-    assert table.told(None) == table.told([str(tmp_path / "good.txt")]) == ""
-    html = table.told([str(path) for path in (good, quiet, noisy, two, tmp_path / "good.txt")])
+    assert table.told(None) == table.told([str(tmp_path / "good.txt")]) == ("", ())
+    files = [str(path) for path in (good, quiet, noisy, two, tmp_path / "good.txt")]
+    html, takeable = table.told(files)
+    assert takeable == ("<noisy>.wav", "two.wav")
     assert "4 recordings, 0.1 minutes; kept out: 2" in html
     rows = {re.findall("<b>(.*?)</b>", row)[0]: row for row in html.split("<li>")[1:]}
     assert [*rows] == ["&lt;noisy&gt;.wav", "two.wav", "good.wav", "quiet.wav"]
@@ -292,6 +381,9 @@ def test_recordings_are_told_one_by_one_before_a_training(tmp_path) -> None:
     assert all("<svg" in row for row in rows.values())
     assert 'class="marked"' in rows["two.wav"]
     assert 'class="marked"' not in rows["good.wav"]
+    html = table.told(files, ["two.wav", "gone.wav"]).html
+    assert "4 recordings, 0.3 minutes; kept out: 1" in html
+    assert "Taken anyway: more than one person in it" in html
 
 
 def alike(_: Waveform) -> Vector:
@@ -310,10 +402,11 @@ def test_a_recording_is_heard_once_until_it_changes(tmp_path, monkeypatch) -> No
     files = [str(written(tmp_path / f"{name}.wav", voiced(2.0))) for name in "ab"]
     table.told(files[:1])
     table.told(files)
-    assert "gone.wav cannot be read" in table.told([*files, str(tmp_path / "gone.wav")])
+    assert "gone.wav cannot be read" in table.told([*files, str(tmp_path / "gone.wav")]).html
+    assert table.told([str(tmp_path / "gone.wav")]).takeable == ()
     written(tmp_path / "a.wav", voiced(3.0))
-    assert "3.0 s, level" in table.told(files)
-    assert heard == ["a.wav", "b.wav", "gone.wav", "a.wav"]
+    assert "3.0 s, level" in table.told(files).html
+    assert heard == ["a.wav", "b.wav", "gone.wav", "gone.wav", "a.wav"]
 
 
 def test_the_recordings_of_somebody_else_are_kept_out(tmp_path) -> None:
@@ -326,19 +419,20 @@ def test_the_recordings_of_somebody_else_are_kept_out(tmp_path) -> None:
     files = [
         str(written(tmp_path / f"{n}.wav", voiced(seconds))) for n, seconds in enumerate(lengths)
     ]
-    html = RecordingsTable(embed).told(files)
+    html, takeable = RecordingsTable(embed).told(files)
+    assert takeable == ("12.wav",)
     assert "13 recordings, 0.9 minutes; kept out: 1" in html
     assert html.index("<b>12.wav") < html.index("Kept out: sounds like somebody else")
     assert html.index("Kept out") < html.index("<b>0.wav")
     assert "Two people" not in html
     for number in range(5):
         files.append(str(written(tmp_path / f"short{number}.wav", voiced(2.0))))
-    assert "Two people speak in these" in RecordingsTable(embed).told(files)
+    assert "Two people speak in these" in RecordingsTable(embed).told(files).html
 
     def unable(_: Waveform) -> Vector:
         raise InvalidVoice("No model clones.")
 
-    assert "kept out: 0" in RecordingsTable(unable).told(files)
+    assert "kept out: 0" in RecordingsTable(unable).told(files).html
 
 
 def test_a_sentence_is_read_once_it_is_said_whose_voice_it_is(trainings, tmp_path) -> None:
@@ -397,10 +491,54 @@ def test_how_far_it_is_is_told_in_chinese_too() -> None:
     assert "第 2 轮，共 8 轮" in html
 
 
-def test_an_adapter_is_kept_as_the_model_that_it_is(tab, done) -> None:
-    done.voice.unlink()
-    done.merged.mkdir()
-    assert f"--model {done.merged}" in tab.keep(ID)
+def adapted(folder: JobFolder) -> None:
+    """A training of an adapter that has ended, without its weights."""
+    folder.write(folder.read().model_copy(update={"way": "adapter"}))
+    folder.voice.unlink(missing_ok=True)
+    folder.merged.mkdir()
+    talker = {"spk_id": {"robert": 7, "own": 9}, "spk_is_dialect": {"robert": False, "own": False}}
+    (folder.merged / "config.json").write_text(json.dumps({"talker_config": talker}))
+
+
+def test_an_adapter_is_kept_as_a_voice_of_the_engine(
+    tab, studio, trainings, done, monkeypatch
+) -> None:
+    adapted(done)
+    there, added = dict(studio.engine.capabilities()), list[Path]()
+
+    def add(engine: SpeechEngine, model: str) -> str:
+        added.append(Path(model))
+        config = json.loads((added[-1] / "config.json").read_text())["talker_config"]
+        able = replace(there["fake"], name=added[-1].name, speakers=tuple(config["spk_id"]))
+        engine.add(able.name, FakeCheckpoint(able))
+        return able.name
+
+    monkeypatch.setattr(own_voice, "add_model", add)
+    assert "Ann is saved" in tab.keep(ID)
+    assert "Ann is saved" in tab.keep(ID)  # no second one
+    assert [each.name for each in added] == ["Ann"]
+    assert studio.engine.resolve(Preset("ann")).checkpoint == "Ann"
+    assert "ann" in studio.choices().speakers()
+    assert kept_models(trainings.data) == added  # a studio that is started again has it
+    adapted(done)  # lines were mended, and it was trained again
+    assert "Ann is saved" in tab.keep(ID)
+    assert [*studio.engine.capabilities()] == ["fake", "Ann 2"]
+    assert kept_models(trainings.data) == added[1:]
+    spoken, _, asked, _ = tab.delete(ID, "")
+    assert "and its voice" in spoken
+    tab.delete(ID, asked)
+    assert [*studio.engine.capabilities()] == ["fake"]
+    assert not done.path.exists()
+
+
+def test_a_kept_voice_has_a_name_of_its_own(tab, studio, done, monkeypatch) -> None:
+    adapted(done)
+    done.write(done.read().model_copy(update={"name": "../Robert"}))
+    taken = keep_model(done, ["___Robert"], ["../robert"])
+    assert (taken.name, taken.speaker) == ("___Robert 2", "../robert 2")
+    assert taken.folder.parent == done.kept
+    with pytest.raises(InvalidSetting, match="no voice yet"):
+        keep_model(done, [], [])
 
 
 def test_a_status_is_html_that_nobody_can_write_into():

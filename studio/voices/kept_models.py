@@ -1,0 +1,93 @@
+"""Models of one's own that are kept: each lies with its training, and is loaded beside the model
+that it was made of. Its voice is a preset with the name of the training.
+
+Knows folders and names; no engine, no pages, no torch.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from engine import InvalidSetting, write_atomic
+from training.voice.job import JobFolder
+
+_UNSAFE = re.compile(r"[^\w -]")  # in the name of a folder
+
+
+@dataclass(frozen=True)
+class KeptModel:
+    """`name`: of the model, as an engine lists it."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def speaker(self) -> str:
+        """The preset that was trained."""
+        return next(reversed(_speakers(self.folder)))
+
+    def delete(self) -> None:
+        shutil.rmtree(self.folder)
+
+
+def kept_model(folder: JobFolder) -> KeptModel | None:
+    """What is kept of a training."""
+    there = sorted(folder.kept.glob("*/config.json"))
+    return KeptModel(there[0].parent) if there else None
+
+
+def kept_models(data: Path) -> list[Path]:
+    """The folders of all that are kept."""
+    return sorted(path.parent for path in (data / "training").glob("*/kept/*/config.json"))
+
+
+def keep_model(folder: JobFolder, models: Collection[str], speakers: Collection[str]) -> KeptModel:
+    """Keep the model of a training under its name, which no model and no speaker here has.
+
+    Raises InvalidSetting where there is none.
+    """
+    if not folder.merged.is_dir():
+        raise InvalidSetting("This training has no voice yet.")
+    name, before = folder.read().name, kept_model(folder)
+    *others, own = _speakers(folder.merged)
+    known = {each.casefold() for each in speakers} - ({before.speaker} if before else set())
+    _rename(folder.merged, own, _free(name.strip().lower(), known | {*others}))
+    place = folder.kept / _free(_UNSAFE.sub("_", name).strip() or "voice", models)
+    folder.kept.mkdir(exist_ok=True)
+    folder.merged.rename(place)
+    return KeptModel(place)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """The name, numbered where it is taken."""
+    numbered = (f"{name} {number}" for number in count(2))
+    return name if name not in taken else next(each for each in numbered if each not in taken)
+
+
+def _speakers(model: Path) -> dict[str, int]:
+    """The presets and their rows; the one that was trained is the last."""
+    found: dict[str, int] = _config(model)["talker_config"]["spk_id"]
+    return found
+
+
+def _rename(model: Path, old: str, new: str) -> None:
+    config = _config(model)
+    talker = config["talker_config"]
+    for key in ("spk_id", "spk_is_dialect"):
+        talker[key] = {new if name == old else name: each for name, each in talker[key].items()}
+    write_atomic(model / "config.json", json.dumps(config, indent=1).encode())
+
+
+def _config(model: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((model / "config.json").read_bytes())
+    return found
