@@ -113,9 +113,10 @@ class AppContext:
         return self.settings.model or (_mini(),)
 
     def all_models(self) -> tuple[str, ...]:
-        """Also those that were trained here and kept."""
+        """Also those that were trained here and kept; no stranger speaks with somebody's voice."""
         models = self.models()
-        return (*models, *fitting(models, kept_models(self.settings.data)))
+        kept = [] if self.settings.guests else kept_models(self.settings.data)
+        return (*models, *fitting(models, kept))
 
 
 def _mini() -> str:

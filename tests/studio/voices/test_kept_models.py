@@ -34,8 +34,8 @@ def folder(tmp_path: Path) -> JobFolder:
     return folder
 
 
-def context(data: Path) -> AppContext:
-    return AppContext(StudioSettings(data=data), Console())
+def context(data: Path, guests: bool = False) -> AppContext:
+    return AppContext(StudioSettings(data=data, guests=guests), Console())
 
 
 def test_what_is_kept_speaks_beside_the_model_that_it_was_made_of(
@@ -45,6 +45,7 @@ def test_what_is_kept_speaks_beside_the_model_that_it_was_made_of(
     assert here.all_models() == (str(MINI),)
     kept = keep_model(folder, [MINI.name], here.capabilities()[MINI.name].speakers)
     assert here.all_models() == (str(MINI), str(kept.folder))
+    assert context(tmp_path, guests=True).all_models() == (str(MINI),)
     assert here.capabilities()["Ann"].speakers[-1] == "ann"
     with open_engine(here.all_models(), "cpu", cache=CACHE) as engine:
         requests = [
