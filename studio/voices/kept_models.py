@@ -13,11 +13,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from engine import InvalidSetting, write_atomic
-from training.voice.job import JobFolder
 
+if TYPE_CHECKING:  # a container without the trainer serves too
+    from training.voice.job import JobFolder
+
+FOLDER: Final = "training"  # of all trainings, in the data folder
 _UNSAFE = re.compile(r"[^\w -]")  # in the name of a folder
 
 
@@ -48,7 +51,7 @@ def kept_model(folder: JobFolder) -> KeptModel | None:
 
 def kept_models(data: Path) -> list[Path]:
     """The folders of all that are kept."""
-    return sorted(path.parent for path in (data / "training").glob("*/kept/*/config.json"))
+    return sorted(path.parent for path in (data / FOLDER).glob("*/kept/*/config.json"))
 
 
 def keep_model(folder: JobFolder, models: Collection[str], speakers: Collection[str]) -> KeptModel:

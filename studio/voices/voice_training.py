@@ -22,12 +22,11 @@ from typing import Final
 
 from engine import Capabilities, InvalidSetting, Library, SavedVoice, UnknownVoice
 from studio.layout import SEARCHED
-from studio.voices.kept_models import KeptModel, keep_model, kept_model, kept_models
+from studio.voices.kept_models import FOLDER, KeptModel, keep_model, kept_model, kept_models
 from training.voice.job import ENDED, JobFolder, Spoken, Status, take_lock
 from training.voice.prepare import Wish, make_job, mend, mendable, take_anyway
 from training.voice.segments import Recognise
 
-FOLDER: Final = "training"
 PROGRAM: Final = JobFolder.__module__.rpartition(".")[0]  # the package that trains
 ENDING: Final = 20.0  # seconds that a process may need for its end
 LEAST_FREE: Final = 1 << 20  # bytes; with less of the disk a training ends
