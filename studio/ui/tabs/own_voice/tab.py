@@ -55,10 +55,9 @@ NO_MODEL: Final = Message("No model here clones, so none can begin a voice from 
 COMPARE: Final = "Which is more like the person? You do not see which is the clone."
 WAYS: Final = (("A voice: a small file", "rows"), ("A model of its own", "adapter"))
 WHAT_EACH_GIVES: Final = (
-    "A small file is chosen like any voice and speaks beside all others: it mends the pitch of a "
-    "clone and comes a quarter nearer. A model of its own comes half way and more where this "
-    "model's sound carries the voice, and is refused where not; it takes the room of a model and "
-    "is started by itself."
+    "A small file speaks beside all others: it mends the pitch of a clone and comes a quarter "
+    "nearer. A model of its own comes half way and more where this model's sound carries the "
+    "voice, and is refused where not; it takes the room of a model."
 )
 NO_RECOGNISER: Final = (
     "No recogniser is named here (TIMBRE_TRANSCRIBER), so nobody hears whether words suffer, which "
