@@ -18,7 +18,7 @@ from typing import Final
 import soundfile
 
 from engine import InvalidAudio, write_atomic
-from studio.voices.voice_training import FOLDER
+from studio.voices.kept_models import FOLDER
 from training.voice.prepare import check_consent
 from training.voice.recordings import write_wave
 from training.voice.segments import segments_of
