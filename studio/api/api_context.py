@@ -28,7 +28,7 @@ from studio.ranged_response import RecentSounds
 from studio.settings import ApiSettings
 
 PREVIEWS: Final = 16 << 20  # bytes of those that were heard last
-LONG_TEXT: Final = 4_000  # characters, which are split and turned into ids in 10 ms
+LONG_TEXT: Final = 1_000  # characters, which are spelt out and turned into ids in 6 to 25 ms
 
 Result = TypeVar("Result")
 

@@ -6,6 +6,7 @@ components; the live player plays it like any stream of the engine.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -79,6 +80,8 @@ class JoinedStream:
             while len(self._streams) < min(len(self._requests), self._heard + self._ahead):
                 request = replace(self._requests[len(self._streams)], live=not self._streams)
                 self._streams.append(self._engine.submit(request))
+            if self._stopped:  # meanwhile, by another thread
+                self.cancel()
         except Exception:
             self.cancel()
             raise
@@ -91,7 +94,7 @@ class JoinedStream:
                     return
                 if request:
                     self._heard = heard
-                    self._ask()
+                    await asyncio.to_thread(self._ask)  # a long text takes a while
                     async for chunk in self._streams[heard]:
                         yield chunk.pcm
                     heard += 1

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import tempfile
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from engine import SAMPLE_RATE, Chunk, Pcm, SamplingParams, checked, save_sound
+from engine import SAMPLE_RATE, Chunk, Pcm, SamplingParams, SpeechStream, checked, save_sound
 from studio.context import Studio
 from studio.ui.i18n import errors_shown
 from studio.ui.speech_form import SpeechForm, read_seed
@@ -77,8 +78,7 @@ class Endpoints:
         """Speak, and return each chunk as it is generated: PCM16, 24 kHz, mono, in base64."""
         request = SpeechForm(text or "", voice or "", language or "auto", instruct or "")
         with errors_shown(str):
-            submitted = self._studio.engine.submit(request.request(self._studio.choices()))
-            async with submitted as spoken:
+            async with await self._submit(request) as spoken:
                 async for chunk in spoken:
                     yield {**_written(chunk), "seed": spoken.seed}
 
@@ -88,10 +88,14 @@ class Endpoints:
         return [{"name": voice.name, "kind": voice.kind, "note": voice.note} for voice in found]
 
     async def _whole(self, form: SpeechForm) -> Pcm:
-        request = form.request(self._studio.choices(), live=False)
-        async with self._studio.engine.submit(request) as stream:
+        async with await self._submit(form, live=False) as stream:
             parts = [chunk.pcm async for chunk in stream]
         return np.concatenate(parts) if parts else np.zeros(0, np.int16)
+
+    async def _submit(self, form: SpeechForm, live: bool = True) -> SpeechStream:
+        """In a thread: a long text takes a while."""
+        choices, submit = self._studio.choices, self._studio.engine.submit
+        return await asyncio.to_thread(lambda: submit(form.request(choices(), live=live)))
 
 
 def _written(chunk: Chunk) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class Split:
         self._reader = SentenceBuffer()
         self._waiting: deque[str] = deque()
         self._more = asyncio.Event()
-        self._closed = False
+        self._closed = self._cancelled = False
         self._stream: SpeechStream | None = None
         self._take(text)
 
@@ -107,7 +107,7 @@ class Split:
         self._more.set()
 
     def cancel(self) -> None:
-        self._reader, self._closed = SentenceBuffer(), True
+        self._reader, self._closed, self._cancelled = SentenceBuffer(), True, True
         self._waiting.clear()
         self._more.set()
         if self._stream:
@@ -119,7 +119,10 @@ class Split:
     async def parts(self) -> AsyncIterator[Part]:
         while await self._has_more():
             text = self._waiting.popleft()
-            self._stream = self._submit(replace(self._request, text=text))
+            request = replace(self._request, text=text)
+            self._stream = await by_length(text, self._submit, request)
+            if self._cancelled:  # meanwhile
+                self._stream.cancel()
             self._request = replace(self._request, seed=self._stream.seed)
             yield Part(text, self._stream)
 

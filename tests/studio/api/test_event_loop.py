@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from engine import Engine, Library, SpeechStream
+from engine import Engine, Library, Preset, SpeechRequest, SpeechStream
+from studio.api import create_api
 from studio.api.api_context import LONG_TEXT
 from studio.api.compat import captioned_speech
 from studio.api.routes import speech, voices
+from studio.api.websocket.ws_utterance import Split
 from tests.studio.api.routes.test_voices import upload
 from tests.studio.api.websocket.ws_client import DONE, PATH, config, hear, say
 
@@ -83,6 +85,46 @@ def test_it_is_done_in_a_thread(
     assert answer.status_code == 200, answer.text
     assert places
     assert not any(places)
+
+
+def test_a_long_sentence_of_a_dialogue_is_taken_in_a_thread(
+    engine: Engine, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, places = engine.submit, list[tuple[bool, bool]]()
+
+    def watched(request: SpeechRequest) -> SpeechStream:
+        places.append((len(request.text) > LONG_TEXT, on_loop()))
+        return submit(request)
+
+    monkeypatch.setattr(engine, "submit", watched)
+    texts = ("Hello. ", "a word, " * (LONG_TEXT // 8 + 1))
+    with TestClient(create_api(engine, library)).websocket_connect(PATH) as socket:
+        settings = config(max_new_tokens=10, split_granularity="sentence")
+        say(socket, settings, *({"type": "input.text", "text": text} for text in texts), DONE)
+        events, _ = hear(socket)
+    assert places == [(False, True), (True, False)]
+    assert events[-1]["total_sentences"] == 2
+
+
+def test_a_sentence_that_is_cancelled_while_it_is_taken_is_not_spoken(slow: Engine) -> None:
+    def submit(request: SpeechRequest) -> SpeechStream:
+        stream = slow.submit(request)
+        utterance.cancel()
+        return stream
+
+    text = "a word, " * (LONG_TEXT // 8 + 1)
+    utterance = Split(SpeechRequest("", Preset("ryan")), submit, text, 10_000)
+    utterance.close()
+
+    async def first() -> SpeechStream:
+        part = await anext(utterance.parts())
+        async for _ in part.stream:
+            pass
+        return part.stream
+
+    stream = asyncio.run(first())
+    assert stream.end
+    assert stream.end.reason == "cancelled"
 
 
 def test_a_long_piece_of_a_dialogue_is_taken_in_a_thread(
