@@ -252,10 +252,11 @@ class JobFolder:
 def take_lock(path: Path, shared: bool = False) -> BinaryIO | None:
     """A file that is held until all processes that have it open have ended; None where others do.
 
-    `shared`: beside others that only look. Without locks (Windows) it is always had.
+    `shared`: beside others that only look. Without locks (Windows, some file systems) it is always
+    had.
     """
     file = path.open("ab")
-    with suppress(ImportError):
+    with suppress(ImportError, OSError):
         import fcntl
 
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import subprocess
 import sys
@@ -225,6 +226,19 @@ def test_a_looker_that_was_stopped_is_not_waited_for(
     with looker, pytest.raises(InvalidSetting, match="Another program holds"):
         VoiceTraining(tmp_path).start(ID)
     folder.lock().close()
+
+
+def test_a_file_system_without_locks_holds_trainings_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*arguments: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refused)
+    folder = folder_of(tmp_path)
+    assert not folder.locked
+    folder.lock().close()
+    assert VoiceTraining(tmp_path).status(ID).phase == folder.status().phase
 
 
 def test_of_two_programs_that_start_at_once_one_learns(tmp_path: Path) -> None:
