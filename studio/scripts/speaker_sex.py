@@ -104,8 +104,9 @@ def _sexes_by_pronouns(script: Script, speakers: list[str]) -> dict[str, Sex]:
         for each, end in zip(found, ends, strict=False):
             speaker = known.get(each[0].casefold())
             pronoun = _PRONOUN.search(line.text, each.end(), min(end, each.end() + NEAR))
-            if speaker and pronoun:
-                votes[speaker][PRONOUNS[pronoun[0].casefold()]] += 1
+            sex = PRONOUNS.get(pronoun[0].casefold()) if pronoun else None  # none: Turkish "hım"
+            if speaker and sex:
+                votes[speaker][sex] += 1
     return {
         speaker: "female" if each["female"] > each["male"] else "male"
         for speaker, each in votes.items()

@@ -103,6 +103,7 @@ def test_voices_of_one_sex_alone_are_shared_by_all() -> None:
         ("小明：你好。\n\n小明说他来了。", "male"),
         ("Giulia Rossi: Ciao.", "female"),
         ("Sasha: Hello.\n\nSasha saw Ben. He waved.", None),
+        ("Altuğ: Gel.\n\nAltuğ, hım, peki.", None),
         ("Sasha: Hello.\n\nSasha took her hat, and Sasha put on his coat.", None),
     ],
 )
