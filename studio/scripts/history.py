@@ -50,14 +50,16 @@ class History:
         while self.size > MOST_BYTES:
             self._drop_oldest(next(iter(self._past)))
 
-    def pop(self, number: str) -> Project:
+    def latest(self, number: str) -> Project:
         """The last state. Raises KeyError."""
+        return _unpacked(self._past[number][-1])
+
+    def drop_latest(self, number: str) -> None:
+        """Forget the last state, once a script is in it again. Raises KeyError."""
         states = self._past[number]
-        state = states.pop()
-        self.size -= len(state.data)
+        self.size -= len(states.pop().data)
         if not states:
             del self._past[number]
-        return _unpacked(state)
 
     def states(self, number: str) -> list[Project]:
         return [_unpacked(state) for state in self._past.get(number, ())]

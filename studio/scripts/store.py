@@ -219,13 +219,14 @@ class ScriptStore:
         with self._lock:
             if number not in self._past:
                 raise InvalidText("There is nothing to undo.")
-            now, before = self._projects.open(number), self._past.pop(number)
+            now, before = self._load(number), self._past.latest(number)
             issued = max(now.script.issued, before.script.issued)  # takes are found by line id
             script = before.script.model_copy(update={"issued": issued})
             digests = {**before.casting.digests, **now.casting.digests}
             casting = before.casting.having(digests=digests)
             before = before.having(title=now.title, script=script, casting=casting, takes=now.takes)
             saved = self._projects.save(number, self._keeping_takes(number, now, before))
+            self._past.drop_latest(number)
         return self._opened(number, saved, changed=True)
 
     def read(self, number: str, text: str) -> OpenScript:

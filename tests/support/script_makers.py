@@ -77,7 +77,7 @@ class Unruly:
 
     def submit(self, request: SpeechRequest) -> Any:
         if self.fate(request) == "refused":
-            raise InvalidText("This text cannot be spoken. Change it.")
+            raise InvalidText("{name} cannot speak this text. Change it.", name="Mini")
         if self.fate(request) == "busy" and self.random.random() < 0.5:
             raise Busy(9, 0.001)
         self.asked.append(request)

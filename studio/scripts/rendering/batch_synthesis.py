@@ -301,7 +301,7 @@ class BatchSynthesis:
                 track.status = "waiting"
                 raise
             except (TimbreError, OSError) as error:
-                self._end(track, "failed", getattr(error, "said", str(error)))
+                self._end(track, "failed", getattr(error, "message", str(error)))
             except Exception:
                 log.exception("a line could not be spoken")
                 self._end(track, "failed", UNEXPECTED)

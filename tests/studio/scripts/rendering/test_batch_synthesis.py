@@ -16,6 +16,7 @@ from engine import (
     SAMPLE_RATE,
     EngineClosed,
     EngineSettings,
+    Message,
     Pcm,
     Preset,
     SpeechEngine,
@@ -109,6 +110,7 @@ def test_a_line_that_fails_says_so_and_the_others_go_on(tmp_path: Path, fate: st
     assert rendering.progress().failed == 1
     assert rendering.status(jobs[4].line) == "failed"
     assert rendering.error(jobs[4].line).endswith(".")
+    assert isinstance(rendering.error(jobs[4].line), Message)  # which a page translates
     assert bad not in sounds
     assert all(job.key in sounds for job in jobs if job.key != bad)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine import Message
+from engine import Message, NotSaved, RequestError
+from studio.scripts import projects
 from studio.ui.tabs.script.words import words_shown
 from tests.support.script_tab_makers import act, event, html, page, spoken, statuses
 from tests.support.tab_makers import heard, payloads_of
@@ -170,3 +171,30 @@ def test_words_of_a_locked_line_are_made_anew_in_the_voice_that_spoke_it(tab, nu
     assert now.job(1).request.voice == tab.store.resolve("dylan")
     by = {take.key: take.voice for take in now.takes(now.script.line(1))}
     assert by[line.kept] == by[again.kept] == first
+
+
+def test_a_full_disk_costs_no_state_that_can_be_taken_back(tab, number, monkeypatch):
+    """Before: what could not be saved was forgotten, and the next press took back one more."""
+    store = tab.store
+    store.rename(number, "Named")
+    before = store.open(number).script
+    act(tab, number, do="edit", line=1, text="Something else.", who="Anna")
+
+    def full(*_: object) -> None:
+        raise NotSaved("{name} could not be saved: the disk is full.", name="project.json")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(projects, "write_atomic", full)
+        with pytest.raises(NotSaved):
+            store.undo(number)
+    assert store.undo(number).script.lines == before.lines
+
+
+def test_what_was_deleted_in_another_tab_is_not_brought_back_by_undo(tab, number):
+    act(tab, number, do="edit", line=1, text="Something else.", who="Anna")
+    tab.store.delete(number)
+    with pytest.raises(RequestError, match="deleted"):
+        tab.store.undo(number)
+    assert number not in [each.id for each in tab.store.summaries()]
+    tab.store.restore(number)
+    tab.store.undo(number)
