@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import base64
 import io
+from zipfile import ZipFile
 
+import pytest
 from PIL import Image
 from pypdf import PdfWriter
 
 from studio.imports import reader
 from studio.scripts.books import Imported, take_in
-from tests.studio.imports.books.book_makers import WORD, docx, epub, paragraph, pdf
+from tests.studio.imports.books.book_makers import WORD, docx, epub, paragraph, pdf, zipped
 
 STORM = "<p>It rained for a week, and nobody came to the door.</p>"
 
@@ -294,3 +296,21 @@ def test_a_pdf_has_its_outline_as_chapters_where_they_begin_and_its_information(
     assert found.script.chapters == ("Chapter 1 The Storm",)
     assert left(found, "pages") == ["2"]
     assert any("1 The Storm" in part for part in left(found, "contents"))
+
+
+SPELLINGS = {  # of OEBPS/Ü bung.xhtml, as archivers write it
+    "without a word of its encoding": "OEBPS/Ü bung.xhtml".encode(),
+    "with letters taken apart": "OEBPS/U\u0308 bung.xhtml".encode(),
+    "in small letters": "oebps/ü bung.xhtml".encode(),
+    "as Windows writes it": "OEBPS\\Ü bung.xhtml".encode(),
+}
+
+
+@pytest.mark.parametrize("how", SPELLINGS)
+def test_a_page_is_found_by_other_spellings_of_its_name(how: str) -> None:
+    name, place = SPELLINGS[how], "OEBPS/Ü bung.xhtml"
+    with ZipFile(io.BytesIO(epub({"Ü bung.xhtml": "<p>It rained.</p>"}))) as archive:
+        files = {each: archive.read(each) for each in archive.namelist()}
+    files["x" * len(name)] = files.pop(place)
+    renamed = zipped(files).replace(b"x" * len(name), name)
+    assert lines(imported("a.epub", renamed)) == ["It rained."]
