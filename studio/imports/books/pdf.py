@@ -43,7 +43,13 @@ _NUMBERING = re.compile(  # the letters before a title: Chapter 12
 _FILE_NAME = re.compile(r"(?i:microsoft word - .*)|\S+\.[a-z]{2,5}|untitled")
 _SEVERAL = 3  # lines with leaders, from which a page is a table of contents
 _REPEATED = 3  # pages with the same first or last line, from which it is a head
+_NUMBERED = re.compile(
+    r"(?P<first>\d{1,4})\b\W{0,9}(?P<rest>.*\S)|(?P<title>.*\S)\W{1,9}(?P<last>\d{1,4})"
+)
 _SHORT = 0.8  # of a full line
+
+LONGEST_HEAD = 120  # characters of a head with a page number
+_Head = tuple[str, int]  # a title, and the number of the first page
 
 Page = tuple[list[str], str]  # titles from the outline, text
 
@@ -138,7 +144,7 @@ def _titles(reader: Any) -> dict[int, list[str]]:
 def _blocks(pages: list[Page]) -> Blocks:
     lines = [_lines(text) for _, text in pages]
     heads = _heads(lines)
-    kept = [[line for line in page if line not in heads] for page in lines]
+    kept = [[line for line in page if line not in heads] for page in _without_numbered_heads(lines)]
     lengths = sorted(len(line) for page in kept for line in page)
     usual = lengths[len(lengths) * 3 // 4] if lengths else 0  # of a full line
     paragraph = _Paragraph()
@@ -270,6 +276,29 @@ def _heads(pages: list[list[str]]) -> frozenset[str]:
     """First or last lines that stand on several pages."""
     ends = Counter(line for page in pages if page for line in {page[0], page[-1]})
     return frozenset(line for line, count in ends.items() if count >= _REPEATED)
+
+
+def _without_numbered_heads(pages: list[list[str]]) -> list[list[str]]:
+    """Pages without first and last lines that repeat but for a number that counts the pages.
+
+    A single word before a number is no such head: "Chapter 3" may be counted by the page as well.
+    """
+    ends = [[_numbered(line, place) for line in page[:1] + page[-1:]]
+            for place, page in enumerate(pages)]  # fmt: skip
+    found: Counter[_Head | None] = Counter(head for of_page in ends for head in {*of_page} if head)
+    kept: list[list[str]] = []
+    for page, heads in zip(pages, ends, strict=True):
+        first, last = (found[head] >= _REPEATED for head in heads) if page else (False, False)
+        kept.append(page[first : len(page) - last])
+    return kept
+
+
+def _numbered(line: str, place: int) -> _Head | None:
+    """The head that a line may be."""
+    match = _NUMBERED.fullmatch(line) if len(line) <= LONGEST_HEAD else None
+    if match is None or (match["title"] and " " not in match["title"]):
+        return None
+    return match["rest"] or match["title"], int(match["first"] or match["last"]) - place
 
 
 def _page_numbers(text: str) -> list[str]:

@@ -256,3 +256,26 @@ def test_a_box_in_a_heading_is_text_and_the_heading_one() -> None:
         ("One", "", "One"), ("One", "", "It was late and it rained."),
         ("Two", "", "Two"), ("Two", "", "In a box."),
     ]  # fmt: skip
+
+
+def test_heads_of_a_pdf_that_have_the_pages_number_are_no_text() -> None:
+    """Before: they were read aloud, in the middle of sentences."""
+    long = "It was a dark and stormy night when the rain began to fall on the old house, and"
+    heads = [f"{n} | THE STORM" if n % 2 else f"A. N. AUTHOR {n}" for n in range(11, 19)]
+    pages = [[head, long, f"so it went {place * 'on and '}on"] for place, head in enumerate(heads)]
+    text = " ".join(line.text for line in script_of_file("a.pdf", pdf(pages)).lines)
+    assert "STORM" not in text
+    assert "AUTHOR" not in text
+    assert text.count("so it went") == 8
+
+
+def test_numbered_first_lines_that_are_no_heads_stay() -> None:
+    pages = [
+        [f"Chapter {n}", f"It was night number {n} of it.", "7 men came."] for n in range(1, 6)
+    ]
+    pages += [["30 days went by.", "And 2 men came back.", "It is over."]]
+    text = " ".join(line.text for line in script_of_file("a.pdf", pdf(pages)).lines)
+    for number in range(1, 6):
+        assert f"Chapter {number}" in text
+    assert text.count("7 men came.") == 0  # it stands on every page, as before
+    assert "30 days went by." in text
