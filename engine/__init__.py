@@ -80,6 +80,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
     from engine.speech_engine import AdmissionHook, SpeechEngine
     from engine.stats import Stats
     from engine.stream import Postprocess, SpeechStream
+    from engine.text.chat import has_words
     from engine.text.languages import written_in
     from engine.text.mood_tags import (
         mood_named,
@@ -226,6 +227,7 @@ __all__ = [
     "explain_write_errors",
     "fitting",
     "format_blend",
+    "has_words",
     "is_native",
     "kernel_folder",
     "learn_shift",

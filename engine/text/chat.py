@@ -1,4 +1,4 @@
-"""Shorthand of messages between people: "gr8", "b4", ":-)", "4ever"."""
+"""Shorthand of messages between people: "gr8", "b4", ":-)", "4ever". Smileys are not said."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ _FIGURED = {  # words written with figures
     "4eva": "forever",
 }  # fmt: skip
 
+_SMILEY = re.compile(r"(?<!\S)(?:<3|[:;]-?[)(DPp]|[:;]-[/|\\oO*]|xD)(?!\S)")
+
 CHAT: tuple[Rule, ...] = (
-    (re.compile(r"(?<!\S)(?:<3|[:;]-?[)(DPp]|[:;]-[/|\\oO*]|xD)(?!\S)"), lambda m: ""),
+    (_SMILEY, lambda m: ""),
     (
         re.compile(rf"(?<![\w-])({'|'.join(_FIGURED)})(?![\w-])", re.IGNORECASE),
         lambda m: _FIGURED[m[1].lower()],
@@ -21,3 +23,8 @@ CHAT: tuple[Rule, ...] = (
     (re.compile(r"(?<![\w.&/'’-])r(?=\s(?:u|you)(?![\w'’]))"), lambda m: "are"),
     (re.compile(r"(?<![\w.&/'’-])u(?![\w.&/'’-])(?!\s?[=<>+×*/])"), lambda m: "you"),
 )
+
+
+def has_words(text: str) -> bool:
+    """Whether anything in a text is said: letters or figures, other than those of smileys."""
+    return any(map(str.isalnum, _SMILEY.sub("", text)))

@@ -21,6 +21,7 @@ from engine import (
     SamplingParams,
     SpeechRequest,
     Voice,
+    has_words,
     mood_runs,
     open_tags,
     recorded_moods,
@@ -113,7 +114,7 @@ def plan(
         still = open_tags(tagged, named, directions=True)
         spoken = said_of(text, named)
         request = None
-        if any(char.isalnum() for char in spoken):
+        if has_words(spoken):
             request = _request(line, wording(tagged), voices, delivery, follows, moods)
         natural = _key(request, digests[line.speaker]) if request else ""
         speed = delivery.speed

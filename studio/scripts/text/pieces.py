@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from engine import mood_named, open_tags, without_tags
+from engine import has_words, mood_named, open_tags, without_tags
 from studio.scripts.text.cues import at_cues, cues_of, unknown_moods, without_cues
 from studio.scripts.text.pronunciation import Speller, read_spellings
 from studio.scripts.text.tags import TAG, at_pauses
@@ -43,5 +43,5 @@ def _piece(text: str, pause: float, moods: Collection[str]) -> TextPiece:
     bare = TAG.sub(
         lambda match: "" if mood_named(match[0].strip("[]/"), moods) else match[0], heard
     )
-    spoken = any(char.isalnum() for char in bare)
+    spoken = has_words(bare)
     return TextPiece(heard if spoken else "", cues_of(text, moods) if spoken else (), pause)

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import InvalidSetting
+from studio.scripts.text.pieces import pieces_of
 from studio.scripts.text.pronunciation import Speller, Spelling, read_spellings, write_spellings
+from tests.support.script_makers import jobs_of
 
 WORD = st.text(st.sampled_from("abcXYZ19é'"), min_size=1, max_size=6)
 
@@ -62,3 +64,19 @@ def test_what_is_not_in_a_line_is_not_in_an_entry() -> None:
     )
     entries = [("GIF", "jif"), ("יוסי", "yosee"), ("New York", "ny")]
     assert [(each.written, each.spoken) for each in read] == entries
+
+
+@pytest.mark.parametrize("smiley", ["<3", ":D", "xD", ":P ;D", "👍"])
+def test_a_smiley_alone_is_a_silence(smiley: str) -> None:
+    """Before: the embedded voice, which leaves smileys out, refused such a line, and with it the
+    script could not be exported."""
+    jobs = jobs_of(f"Anna: Are you coming home?\nBen: {smiley}\nAnna: Good, I am waiting.")
+    assert [bool(job.request) for job in jobs] == [True, False, True]
+    assert [piece.text for piece in pieces_of(f"Come home. [pause] {smiley}")] == ["Come home.", ""]
+
+
+def test_a_smiley_beside_words_changes_nothing_of_what_is_written() -> None:
+    jobs = jobs_of("Anna: I love you <3\nBen: 3D is what I like.\nAnna: D: drive")
+    assert [job.request.text for job in jobs if job.request] == [
+        "I love you <3", "3D is what I like.", "D: drive",
+    ]  # fmt: skip
