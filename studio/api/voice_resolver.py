@@ -52,8 +52,12 @@ class VoiceResolver:
 
     def __init__(self, engine: SpeechEngine, library: Library, settings: ApiSettings) -> None:
         self._engine, self._library, self._settings = engine, library, settings
-        self._choices = Choices(engine.capabilities(), library)
         self._recordings = RecordingQueue()
+
+    @property
+    def _choices(self) -> Choices:
+        """Of the models that are here now: the page adds and removes some."""
+        return Choices(self._engine.capabilities(), self._library)
 
     async def resolve(self, options: SpeechOptions) -> Voice:
         _check(options)

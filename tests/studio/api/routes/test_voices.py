@@ -71,6 +71,16 @@ def test_an_uploaded_voice_is_listed_spoken_with_and_deleted(client: TestClient)
     assert client.delete(f"/v1/audio/voices/{voice['id']}").status_code == 404
 
 
+def test_voices_of_a_model_come_and_go_with_it(client: TestClient, engine: Engine) -> None:
+    """A model that was trained here is kept while the server runs."""
+    able = replace(fake_capabilities("own"), speakers=("alan",))
+    engine.add("own", FakeCheckpoint(able))
+    assert "alan" in client.get("/v1/audio/voices").json()["presets"]
+    assert speak(client, voice="alan")
+    engine.remove("own")
+    assert "alan" not in client.get("/v1/audio/voices").json()["presets"]
+
+
 def test_a_reference_in_the_request_sounds_as_the_same_one_uploaded(client: TestClient) -> None:
     upload(client)
     url = "data:audio/wav;base64," + b64encode(recording()).decode()
