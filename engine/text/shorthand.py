@@ -454,7 +454,7 @@ _RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 _ANY = re.compile(
-    rf"[0-9&:;<>=|~º°⁺⁻ⁿ$£€{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[Pp]ls\b|\b[ru]\b|\b[A-G]b\b|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\."
+    rf"[0-9&:;<>=|~º°⁺⁻ⁿ$£€{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[Pp]ls\b|\b[ru]\b|\b[A-G]b\b|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\.|\bxD\b"
 )
 
 

@@ -46,6 +46,7 @@ SOON = 2.0  # seconds of processor time for 10,000 characters
         ('A 65" TV, 10–12-year-olds, a 10k run and 5/8ths.', 'A sixty-five inch tee vee, ten to twelve year-olds, a ten kay run and five eighths.'),
         ('Earth is 93 million miles (150m km) from the Sun.', 'Earth is ninety-three million miles, one hundred and fifty million kilometers, from the sun.'),
         ('Pop. 8.9m (2021 census), temp. 25–30°C.', 'Population eight point nine million, twenty twenty-one census, temperature twenty-five to thirty degrees Celsius.'),
+        ('I said xD to you.', 'I said to you.'),
         ('Three doz. eggs @ $3 ea. &amp; salt :-)', 'Three dozen eggs at three dollars each and salt'),
         ('Ave. Foch, 5th Ave., Blvd. St. Michel.', 'Avenue Foch, fifth Avenue, Boulevard Saint Michel.'),
         ('The 3rd of May was a Sunday; 00:00 on May 4.', 'The third of May was a Sunday; midnight on May fourth.'),
