@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from engine import SYLLABIC
 from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME
 from studio.scripts.speaker_sex import sex_of_name
-from studio.scripts.text.passages import NARRATORS, UNHEARD, Passage
+from studio.scripts.text.passages import NARRATORS, UNHEARD, Passage, composed
 from studio.scripts.text.turn_forms import as_turns
 
 SHARE = 6  # a text is a script if one line in so many is a turn of a speaker who comes back
@@ -104,7 +104,7 @@ def read_parts(
     texts: list[str] = []
     for part in parts:
         if isinstance(part, str):
-            texts.append(part.replace(_GAP, " ").translate(UNHEARD))
+            texts.append(composed(part.replace(_GAP, " ").translate(UNHEARD)))
         else:
             texts.append(_GAP)
             between.append(part)

@@ -124,9 +124,16 @@ def _who(speaker: str) -> str:
 
 
 def clean(text: str) -> str:
-    """One line of text, without control characters, with single spaces."""
+    """One line of text, without control characters, with single spaces and letters in one piece."""
+    text = composed(text)
     other = {ord(char): None for char in set(text) if not _is_text(char)}
     return " ".join(text.translate(other | UNHEARD).split())
+
+
+def composed(text: str) -> str:
+    """The text with each letter and its accents as one character: macOS and PDFs take them apart,
+    and no name would be found."""
+    return unicodedata.normalize("NFC", text)
 
 
 def _is_text(char: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -335,3 +336,20 @@ def test_files_of_old_macs_have_lines(suffix: str) -> None:
 )
 def test_markdown_of_pandoc_loses_no_text_and_speaks_no_marks(text: str, spoken: list[str]) -> None:
     assert [line.text for line in script_of_file("a.md", text.encode()).lines] == spoken
+
+
+@pytest.mark.parametrize("suffix", ["txt", "md", "srt", "csv"])
+def test_a_name_whose_accents_stand_apart_speaks(suffix: str) -> None:
+    """As macOS and many PDFs write them."""
+    turns = [("Zoë", "Where have you been?"), ("ザエ", "At the café."), ("Zoë", "I see.")]
+    if suffix == "csv":
+        text = "speaker,text\n" + "".join(f"{who},{said}\n" for who, said in turns)
+    elif suffix == "srt":
+        text = "".join(
+            f"{place}\n00:00:{place:02},000 --> 00:00:{place:02},500\n{who}: {said}\n\n"
+            for place, (who, said) in enumerate([*turns, turns[1]])
+        )
+    else:
+        text = "\n".join(f"{who}: {said}" for who, said in turns)
+    script = script_of_file(f"a.{suffix}", unicodedata.normalize("NFD", text).encode())
+    assert [(line.speaker, line.text) for line in script.lines][:3] == turns
