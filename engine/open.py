@@ -229,7 +229,7 @@ def fitting(models: Sequence[str | Path], others: Sequence[Path]) -> list[str]:
     mine = codec_digest(resolve(str(models[0]))) if others else ""
     for folder in others:
         with suppress(TimbreError, OSError):  # it was damaged, or deleted meanwhile
-            LocalCheckpoint(folder)
+            LocalCheckpoint(folder, reads_text=False)
             found += [str(folder)] if codec_digest(folder) == mine else []
     return found
 

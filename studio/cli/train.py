@@ -48,9 +48,12 @@ def list_trainings(data: Path) -> Iterator[str]:
 
 
 def delete_training(data: Path, training: str) -> str:
-    """Delete a training with its recordings; a voice that was saved stays. Returns what to say."""
-    VoiceTraining(data).delete(training)
-    return f"Training {training} and its recordings are deleted. A saved voice stays."
+    """Delete a training with its recordings; a voice that was saved stays, unless it is a model.
+    Returns what to say."""
+    trainings = VoiceTraining(data)
+    voice = "Its voice too." if trainings.kept_model(training) else "A saved voice stays."
+    trainings.delete(training)
+    return f"Training {training} and its recordings are deleted. {voice}"
 
 
 def train(

@@ -55,7 +55,8 @@ def kept_models(data: Path) -> list[Path]:
 
 
 def keep_model(folder: JobFolder, models: Collection[str], speakers: Collection[str]) -> KeptModel:
-    """Keep the model of a training under its name, which no model and no speaker here has.
+    """Keep the model of a training under its name, which no model and no speaker here has, in
+    place of the one that was kept before.
 
     Raises InvalidSetting where there is none.
     """
@@ -68,6 +69,8 @@ def keep_model(folder: JobFolder, models: Collection[str], speakers: Collection[
     place = folder.kept / _free(_UNSAFE.sub("_", name).strip() or "voice", models)
     folder.kept.mkdir(exist_ok=True)
     folder.merged.rename(place)
+    if before:
+        before.delete()
     return KeptModel(place)
 
 

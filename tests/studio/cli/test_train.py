@@ -52,6 +52,16 @@ def test_deleting_one_removes_its_recordings_and_no_other(data: Path) -> None:
     assert "There is no training" in printed
 
 
+def test_a_model_that_is_kept_goes_with_its_training_and_that_is_said(data: Path) -> None:
+    kept = JobFolder(data / "training" / ONE).kept / "Ann"
+    kept.mkdir(parents=True)
+    (kept / "config.json").write_text("{}")
+    code, printed = run(data, "--delete", ONE)
+    assert code == 0
+    assert "Its voice too." in printed
+    assert not kept.exists()
+
+
 def test_one_that_learns_is_asked_to_stop_first(data: Path) -> None:
     folder = JobFolder(data / "training" / ONE)
     with folder.lock():

@@ -152,12 +152,11 @@ class OwnVoiceTab:
     def _keep_model(self, training: str) -> str:
         """Load it beside the others, now and at every start. Returns the name of its voice."""
         engine, before = self._studio.engine, self._trainings.kept_model(training)
+        if before and self._trainings.folder(training).merged.is_dir():  # lines were mended since
+            self._forget(before)
         kept = self._trainings.keep_model(training, engine.capabilities())
         if kept.name not in engine.capabilities():
             add_model(engine, str(kept.folder))
-        if before and before != kept:  # of the epochs before lines were mended
-            self._forget(before)
-            before.delete()
         return kept.speaker.capitalize()  # as lists show presets
 
     def _forget(self, kept: KeptModel) -> None:
@@ -351,8 +350,13 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                     file_count="multiple", label=word("Recordings and their words"), height=160
                 )
                 heard = gr.HTML(elem_id="own-voice-heard", padding=False)
-                anyway = gr.CheckboxGroup(
-                    [], label=word("Take it anyway"), info=word(lines.RISK), visible=False
+                anyway = gr.Dropdown(
+                    [],
+                    multiselect=True,
+                    label=word("Take it anyway"),
+                    info=word(lines.RISK),
+                    visible=False,
+                    **FOUND_LATER,
                 )
                 name = gr.Textbox("", label=word("Name"), max_lines=1)
                 language = gr.Dropdown(

@@ -561,7 +561,9 @@ def test_a_page_goes_on_with_a_server_that_was_started_again(studio, trainings) 
 
     menus = [each for each in asyncio.run(built()).blocks.values() if isinstance(each, gr.Dropdown)]
     later = [each for each in menus if not each.choices]
-    assert [each.preprocess(ID) for each in later] == [ID] * 3
+    one = [each for each in later if not each.multiselect]
+    assert [each.preprocess(ID) for each in one] == [ID] * 3
+    assert [each.preprocess([ID]) for each in later if each not in one] == [[ID]]
 
 
 def test_every_label_is_there_in_chinese(studio, trainings):
