@@ -47,7 +47,7 @@ from engine.voices.voice_format import (
     write_card,
     write_numbers,
 )
-from engine.voices.voice_index import VoiceIndex, read_index, with_voice
+from engine.voices.voice_index import VoiceIndex, name_key, read_index, with_voice
 from engine.voices.voice_store import (
     CARD,
     ID,
@@ -327,7 +327,7 @@ class VoiceFolder:
         if not os.path.lexists(place):
             return False
         try:
-            return read_folder(place).name.casefold() != name.casefold()
+            return name_key(read_folder(place).name) != name_key(name)
         except InvalidVoice:
             return True
 

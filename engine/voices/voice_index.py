@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ class VoiceIndex:
     stamp: tuple[int, int] | None = None  # None: there is no such folder
     looked: float = 0.0  # when every voice was looked at last
     found: Mapping[str, tuple[Stamp, Found]] = field(default_factory=dict)  # by id
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # casefolded: ids
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in `name_key`: ids
     ordered: tuple[SavedVoice, ...] = ()  # by name
 
     @property
@@ -45,7 +46,7 @@ class VoiceIndex:
 
     def named(self, name: str) -> list[SavedVoice]:
         """The voices with this name, ignoring case."""
-        ids = self.names.get(name.casefold(), ())
+        ids = self.names.get(name_key(name), ())
         return [voice for voice in map(self.get, ids) if voice]
 
     @cached_property
@@ -55,7 +56,7 @@ class VoiceIndex:
     def having(self, saved: SavedVoice) -> VoiceIndex:
         """The index with a voice that was just written; the folder's stamp is read again."""
         rest = self.without(saved.id)
-        name = saved.name.casefold()
+        name = name_key(saved.name)
         return VoiceIndex(
             self.folder,
             stamp_of_folder(self.folder),
@@ -70,7 +71,7 @@ class VoiceIndex:
         found, names, ordered = dict(self.found), dict(self.names), self.ordered
         found.pop(voice_id, None)
         if saved := self.get(voice_id):
-            name, at = saved.name.casefold(), bisect_left(ordered, order(saved), key=order)
+            name, at = name_key(saved.name), bisect_left(ordered, order(saved), key=order)
             left = tuple(each for each in names.pop(name) if each != voice_id)
             names |= {name: left} if left else {}
             ordered = ordered[:at] + ordered[at + 1 :]
@@ -90,7 +91,7 @@ def read_index(folder: Path, built_in: bool, before: VoiceIndex | None = None) -
     voices = [each for _, each in found.values() if isinstance(each, SavedVoice)]
     names: dict[str, tuple[str, ...]] = {}
     for voice in voices:
-        name = voice.name.casefold()
+        name = name_key(voice.name)
         names[name] = (*names.get(name, ()), voice.id)
     return VoiceIndex(folder, stamp, looked, found, names, tuple(sorted(voices, key=order)))
 
@@ -107,6 +108,12 @@ def with_voice(voices: tuple[SavedVoice, ...], saved: SavedVoice) -> tuple[Saved
     """Voices in their order, and one more."""
     at = bisect_left(voices, order(saved), key=order)
     return (*voices[:at], saved, *voices[at:])
+
+
+def name_key(name: str) -> str:
+    """Equal for names that differ in case, or in whether a letter and its accent are one character,
+    as in file names of macOS."""
+    return unicodedata.normalize("NFC", name.casefold())
 
 
 def order(saved: SavedVoice) -> tuple[str, str]:

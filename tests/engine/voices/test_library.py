@@ -165,6 +165,25 @@ def test_built_in_voices_are_read_and_never_changed(tmp_path: Path) -> None:
             change("anna")
 
 
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+@pytest.mark.parametrize("name", ["Zoë", "한나"])
+def test_letters_may_be_written_in_one_piece_or_two(
+    library: Library, name: str, forms: tuple[str, str]
+) -> None:
+    """As macOS writes file names: the same letters, other characters."""
+    here, there = (unicodedata.normalize(form, name) for form in forms)
+    saved = library.save(here, CLONE)
+    for written in (here, there, there.upper()):
+        found = library.find(written)
+        assert found is not None
+        assert found.id == saved.id
+    with pytest.raises(NameTaken):
+        library.save(there, CLONE)
+    library.delete(saved.id)
+    assert library.find(there) is None
+    assert library.save(there, CLONE).name == there
+
+
 @ANYTHING
 @given(st.text(max_size=80))
 def test_any_name_gives_a_safe_id(tmp_path: Path, name: str) -> None:
