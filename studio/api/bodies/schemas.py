@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AliasChoices,
@@ -52,6 +52,7 @@ class Body(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
     )
+    OTHERS: ClassVar[frozenset[str]] = frozenset()  # keys of other services that resemble a field's
 
     @model_validator(mode="before")
     @classmethod
@@ -63,11 +64,15 @@ class Body(BaseModel):
         for key, value in values.items():
             if key in known:
                 kept |= {} if value is None else {key: value}
-            elif close := get_close_matches(str(key)[:64], known, 1, MISTYPED):
-                raise _mistyped(str(key)[:64], known[close[0]])
-            else:
+            elif key in cls.OTHERS or not (close := cls._close_to(key)):
                 report_ignored(str(key)[:64])
+            else:
+                raise _mistyped(str(key)[:64], known[close[0]])
         return kept
+
+    @classmethod
+    def _close_to(cls, key: object) -> list[str]:
+        return get_close_matches(str(key)[:64], cls._names(), 1, MISTYPED)
 
     @classmethod
     @cache
@@ -287,7 +292,11 @@ class BatchBody(SpeechOptions):
 
     def bodies(self) -> list[dict[str, Any]]:
         shared = self.model_dump(exclude={"items"}, exclude_unset=True)
-        return [{**shared, **BatchItem.by_field(item)} for item in self.items]
+        given = (
+            {name: value for name, value in item.items() if value is not None}
+            for item in self.items
+        )
+        return [{**shared, **BatchItem.by_field(item)} for item in given]
 
 
 class Share(Body):

@@ -33,6 +33,8 @@ class VoiceSettings(Body):
 class SpeechText(Body):
     """POST /v1/text-to-speech/{voice}."""
 
+    OTHERS = frozenset({"apply_language_text_normalization"})
+
     text: str
     model_id: Annotated[str, Field(max_length=512)] = ""
     language_code: Language = "auto"

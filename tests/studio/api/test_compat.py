@@ -11,7 +11,7 @@ import pytest
 import soundfile
 from fastapi.testclient import TestClient
 
-from engine import SAMPLE_RATE, Engine, Library, Pcm
+from engine import SAMPLE_RATE, Engine, Library, Pcm, Preset, SpeechRequest, SpeechStream
 from studio.api import ApiSettings, create_api
 from studio.api.responses.audio_output import Output
 from studio.api.routes import speech
@@ -162,6 +162,22 @@ def test_a_batch_item_that_succeeded_has_no_error(client: TestClient) -> None:
     good, bad = answer.json()["results"]
     assert good["error"] is None
     assert bad["error"]["message"]
+
+
+def test_null_in_a_batch_item_counts_as_left_out(
+    engine: Engine, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voices: list[Any] = []
+    submit = engine.submit
+
+    def noted(request: SpeechRequest) -> SpeechStream:
+        voices.append(request.voice)
+        return submit(request)
+
+    monkeypatch.setattr(engine, "submit", noted)
+    items = [{"input": TEXT, "voice": None}, {"input": TEXT, "speaker": "ryan", "seed": None}]
+    client.post(f"{PATH}/batch", json={"voice": "vivian", "seed": 1, "items": items})
+    assert voices == [Preset("vivian"), Preset("ryan")]
 
 
 def test_a_batch_item_that_fails_unforeseen_fails_alone(

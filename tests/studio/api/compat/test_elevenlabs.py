@@ -52,6 +52,25 @@ def test_a_whole_answer_has_the_times_of_its_characters(client: TestClient, spee
     assert wrong.json()["error"]["param"] == "output_format"
 
 
+def test_fields_of_the_sdk_that_change_nothing_are_no_typing_errors(client: TestClient) -> None:
+    path = f"{VOICE}?output_format=pcm_24000"
+    plain = client.post(path, json=BODY)
+    fields = {
+        "apply_text_normalization": "auto",
+        "apply_language_text_normalization": True,
+        "previous_text": "Before.",
+        "next_text": "After.",
+        "previous_request_ids": ["x"],
+        "next_request_ids": [],
+        "pronunciation_dictionary_locators": [],
+        "use_pvc_as_ivc": False,
+    }
+    answer = client.post(path, json={**BODY, **fields})
+    assert answer.status_code == 200, answer.text
+    assert answer.content == plain.content
+    assert "apply_language_text_normalization" in answer.headers["x-ignored-fields"]
+
+
 def test_a_streamed_answer_ends_with_the_times(client: TestClient) -> None:
     path = f"{VOICE}/stream/with-timestamps?output_format=pcm_24000"
     with client.stream("POST", path, json=BODY) as answer:
