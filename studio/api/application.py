@@ -43,6 +43,9 @@ OURS = (*GUARDED, "/health", "/ready")
 # Headers of answers that scripts of other sites' pages may read.
 EXPOSED = (
     *("X-Seed", "X-Finish-Reason", "X-Request-Id", "X-Ignored-Fields", "X-Warnings"),
+    *("X-Word-Timestamps", "X-Word-Timestamps-Omitted"),
+    *(f"X-VLLM-OMNI-{each}-Tokens" for each in ("Input", "Output", "Total")),
+    *(f"X-VLLM-OMNI-Input-{each}-Tokens" for each in ("Text", "Audio")),
     *("Retry-After", "ETag", "Content-Range", "Accept-Ranges"),
     *(f"X-RateLimit-{each}-Requests" for each in ("Limit", "Remaining", "Reset")),
 )

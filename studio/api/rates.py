@@ -5,6 +5,7 @@ Counts are kept in memory: a new process begins at zero. Knows no routes.
 
 from __future__ import annotations
 
+import sys
 import time
 from ipaddress import IPv6Address, ip_address
 from typing import Final
@@ -48,6 +49,11 @@ class Rates:
                 raise self._refusal(item, kind, who)
         for item, kind, who in due:
             self._limiter.hit(item, kind, who, cost=cost)
+
+    def most(self, identity: dict[str, str]) -> int:
+        """Requests that can be counted at once at all."""
+        every = (item.amount for kind in identity for item in self._rates[kind])
+        return min(every, default=sys.maxsize)
 
     def left(self, identity: dict[str, str]) -> tuple[int, int, float] | None:
         """Requests that may be sent in a window, those that are left, and seconds until there is

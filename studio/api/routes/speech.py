@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from engine import Pcm, said_text
 from studio.api.api_context import ApiContext, Shared, context_of
-from studio.api.auth import offered_protocols
+from studio.api.auth import IDENTITY, offered_protocols
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import BatchBody, BatchItem, SpeechBody
 from studio.api.errors import UNFORESEEN, ApiError, explain
@@ -46,7 +46,8 @@ async def speech(body: SpeechBody, context: Shared) -> Any:
 @router.post("/v1/audio/speech/batch")
 async def batch(body: BatchBody, context: Shared, request: Request) -> Response:
     """Speak many texts; results are in order, each with its own error."""
-    most = context.settings.batch_items
+    rate = context.rates.most(request.scope[IDENTITY])  # more would wait for ever
+    most = min(context.settings.batch_items, rate)
     if len(body.items) > most:
         problem = f"A batch has at most {most} items; this one has {len(body.items)}."
         raise ApiError(400, problem, "too_many_items", "items")

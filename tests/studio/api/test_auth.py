@@ -117,9 +117,13 @@ def test_keys_are_limited_apart(engine: Engine, library: Library) -> None:
 def test_a_batch_costs_as_much_as_its_items(engine: Engine, library: Library) -> None:
     client = client_with(engine, library, address_rate="4/minute")
     answer = client.post("/v1/audio/speech/batch", json={"items": [BODY] * 5})
-    assert answer.status_code == 429
+    assert answer.status_code == 400, "however long a client waits"
+    assert "retry-after" not in answer.headers
+    assert "at most 4 items" in answer.json()["error"]["message"]
     answer = client.post("/v1/audio/speech/batch", json={"items": [BODY] * 3})
     assert answer.status_code == 200
+    answer = client.post("/v1/audio/speech/batch", json={"items": [BODY] * 3})
+    assert answer.status_code == 429
 
 
 def test_utterances_of_a_socket_are_counted(engine: Engine, library: Library) -> None:

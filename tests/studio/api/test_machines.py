@@ -125,6 +125,11 @@ def test_scripts_of_other_pages_may_read_what_was_ignored(engine: Engine, librar
     assert answer.headers["x-ignored-fields"] == "user"
     exposed = answer.headers["access-control-expose-headers"].lower().split(", ")
     assert {"x-ignored-fields", "x-warnings", "x-seed", "etag", "retry-after"} <= set(exposed)
+    body = {**BODY, "word_timestamps": True}
+    timed = client.post(PATH, json=body, headers={"origin": "https://page.example"})
+    told = {name for name in timed.headers if name.startswith("x-")}
+    assert told >= {"x-word-timestamps", "x-vllm-omni-total-tokens"}
+    assert told - {"x-accel-buffering"} <= set(exposed)
 
 
 def test_the_document_tells_sounds_errors_keys_and_forms(client: TestClient) -> None:
