@@ -37,7 +37,10 @@ class Console:
     def result(self, text: str) -> None:
         if self._open:
             self.line("")
-        typer.echo(text)
+        try:
+            typer.echo(text)
+        except UnicodeEncodeError as error:  # a name in other letters than the output has
+            typer.echo(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
 
     def discard(self) -> None:
         """Write nothing more to standard output, which nobody reads; Python flushes it at exit."""

@@ -210,7 +210,8 @@ def greet(context: AppContext) -> None:
         context.tell.line(SHORT_KEYS)
     context.tell.line(CONSENT[settings.decided_api().reference_consent])
     what = "in a browser" if settings.page else "from a program (docs/api.md)"
-    context.tell.line(f"Open http://{settings.host}:{settings.port} {what}. Ctrl-C stops.")
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    context.tell.line(f"Open http://{host}:{settings.port} {what}. Ctrl-C stops.")
 
 
 def serve_lent(context: AppContext) -> None:

@@ -418,3 +418,16 @@ def test_only_utf_8_is_read_from_standard_input(
     else:
         with pytest.raises(InvalidText, match="UTF-8"):
             list(read_words())
+
+
+@pytest.mark.parametrize("name", ["李.wav", "caf\udce9.wav"])
+def test_a_name_that_the_output_cannot_write_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As on Windows where the output goes to a file, and with file names in no encoding."""
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr("sys.stdout", terminal)
+    console.Console().result(f"{name}: 1.00 s")
+    terminal.flush()
+    said = terminal.buffer.getvalue().decode("cp1252")
+    assert said == f"{ascii(name)[1:-1]}: 1.00 s\n"

@@ -17,7 +17,9 @@ from typer.testing import CliRunner, Result
 import app
 from engine.testing import FakeEngine
 from studio.cli import app_context
-from studio.cli.serve import _is_open_to_all
+from studio.cli.app_context import AppContext
+from studio.cli.console import Console
+from studio.cli.serve import _is_open_to_all, greet
 from studio.context import Studio
 from studio.layout import ROOT
 from studio.server import serving
@@ -143,3 +145,14 @@ def test_a_silent_connection_is_not_closed_under_its_client(
 )
 def test_serving_everybody_is_said_at_the_start(settings: dict[str, Any], is_open: bool) -> None:
     assert _is_open_to_all(StudioSettings.model_validate(settings)) is is_open
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("127.0.0.1", "http://127.0.0.1:7860 "), ("::1", "http://[::1]:7860 ")],
+)
+def test_the_address_at_the_start_opens(
+    capsys: pytest.CaptureFixture[str], host: str, address: str
+) -> None:
+    greet(AppContext(StudioSettings(host=host), Console()))
+    assert f"Open {address}" in capsys.readouterr().err
