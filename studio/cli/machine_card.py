@@ -266,6 +266,8 @@ def check_place(path: Path) -> None:
         raise InvalidSetting("{path} is a folder. Name a file in it.", path=path)
     if not path.absolute().parent.is_dir():
         raise InvalidSetting("There is no folder {parent}. Make it first.", parent=path.parent)
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise InvalidSetting("{target} cannot be written. Choose another place.", target=path)
 
 
 def save(path: Path, card: Mapping[str, Any]) -> None:

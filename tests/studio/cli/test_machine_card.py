@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -86,10 +87,13 @@ def test_the_command_prints_what_it_saves(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_a_place_that_cannot_hold_the_card_is_refused_before_anything_is_measured(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InvalidSetting, match="is a folder"):
         check_place(tmp_path)
     with pytest.raises(InvalidSetting, match="There is no folder"):
         check_place(tmp_path / "absent" / "card.json")
     check_place(tmp_path / "card.json")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # as where another person owns the folder
+    with pytest.raises(InvalidSetting, match="cannot be written"):
+        check_place(tmp_path / "card.json")
