@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,7 +61,13 @@ class Connection:
     def invalid_address(self) -> ServerError:
         return ServerError(f"'{self.address}' is no address. Write http://HOST:PORT.")
 
-    def unreachable(self) -> ServerError:
+    def unreachable(self, error: BaseException) -> ServerError:
+        if tls := _tls_error(error):
+            why = getattr(tls, "verify_message", "") or tls.reason or tls
+            return ServerError(
+                f"No secure connection to {self.base} ({why}). Check whether --server begins with "
+                "http or https; SSL_CERT_FILE names the file of a certificate of your own."
+            )
         return ServerError(f"No server answers at {self.base}. Start one there, or check --server.")
 
     @contextmanager
@@ -71,8 +78,15 @@ class Connection:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise self.invalid_address() from error
         except httpx.ConnectError as error:
-            raise self.unreachable() from error
+            raise self.unreachable(error) from error
         except httpx.TimeoutException as error:
             raise ServerError(f"{self.base} did not answer in time. Try again later.") from error
         except httpx.TransportError as error:
             raise self.interrupted() from error
+
+
+def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    """The error of TLS that led to another one."""
+    while error and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    return error

@@ -86,7 +86,7 @@ class WebSocketSpeech:
                 raise InvalidText("There is nothing to say. Give some words.") from error
             raise self._connection.interrupted() from error
         except (InvalidHandshake, OSError) as error:
-            raise self._connection.unreachable() from error
+            raise self._connection.unreachable(error) from error
 
 
 def _send(socket: ClientConnection, type: str, **fields: Any) -> None:

@@ -250,6 +250,14 @@ def test_an_address_with_nobody_there(address: str, says: str) -> None:
         refused(run(*line, "--server", address, words="Hi."), says)
 
 
+@pytest.mark.parametrize("line", [["voices"], ["say", TEXT], ["say", "-"]])
+def test_a_server_without_tls_is_told_from_none(url: str, line: list[str]) -> None:
+    refused(
+        run(*line, "--server", url.replace("http:", "https:"), words="Hi."),
+        "No secure connection to https://.*http or https",
+    )
+
+
 def test_a_step_that_fails_is_told(library: Library, serve: Serve, tmp_path: Path) -> None:
     with FakeEngine(costs=Costs(step=0.02)) as engine:
         url = serve(create_api(engine, library))
