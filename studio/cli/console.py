@@ -49,6 +49,10 @@ class Console:
 
 def read_words() -> Iterator[str]:
     """Standard input in pieces as it arrives, without waiting for whole lines."""
+    from engine import InvalidText
+
+    if sys.stdin is None:  # it is closed, or there is no console
+        raise InvalidText("There is no standard input. Give the text itself.")
     buffer: Any = sys.stdin.buffer
     source = getattr(buffer, "raw", buffer)
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -57,8 +61,6 @@ def read_words() -> Iterator[str]:
             yield decoder.decode(data)
         yield decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        from engine import InvalidText
-
         raise InvalidText(
             "Standard input is not UTF-8 text: what follows is left out. Convert it, for "
             "example with iconv."
@@ -77,6 +79,9 @@ def feed(
                 append(piece)
         except TimbreError as error:
             tell.line(str(error))
-        close()
+        except OSError as error:
+            tell.line(f"Nothing more can be read ({error.strerror}): what follows is left out.")
+        finally:
+            close()  # else the speech would wait for more for ever
 
     threading.Thread(target=run, name="words", daemon=True).start()

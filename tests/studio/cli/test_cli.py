@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -431,3 +433,25 @@ def test_a_name_that_the_output_cannot_write_is_no_fault(
     terminal.flush()
     said = terminal.buffer.getvalue().decode("cp1252")
     assert said == f"{ascii(name)[1:-1]}: 1.00 s\n"
+
+
+def test_input_that_cannot_be_read_any_more_ends_the_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As of a terminal that was closed: the speech would wait for more for ever."""
+
+    def broken() -> Iterator[str]:
+        yield "One. "
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    said, closed = list[str](), threading.Event()
+    console.feed(broken(), said.append, closed.set, console.Console())
+    assert closed.wait(20)
+    assert said == ["One. "]
+    assert "Input/output error" in capsys.readouterr().err
+
+
+def test_no_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)  # as in `say - <&-`, and without a console on Windows
+    with pytest.raises(InvalidText, match="no standard input"):
+        list(read_words())
