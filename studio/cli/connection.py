@@ -87,6 +87,8 @@ class Connection:
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
     """The error of TLS that led to another one."""
-    while error and not isinstance(error, ssl.SSLError):
+    while error:
+        if isinstance(error, ssl.SSLError):
+            return error
         error = error.__cause__ or error.__context__
-    return error
+    return None
