@@ -31,7 +31,9 @@ RATES = (SAMPLE_RATE, 44_100, 48_000)
 BITRATES = (48, 64, 96, 128, 192)  # kbit/s
 DEFAULT_BITRATES = {"mp3": 96, "m4b": 64}
 _CODECS = {
-    "mp3": ("libmp3lame", "mp3", {}),
+    # ID3 2.3: of 2.4, FFmpeg writes frames of more than 127 bytes with sizes of the wrong form, and
+    # chapters are lost.
+    "mp3": ("libmp3lame", "mp3", {"id3v2_version": "3"}),
     # As mp4 with its brand: FFmpeg's own form for iPods takes no pictures.
     "m4b": ("aac", "mp4", {"movflags": "+faststart", "brand": "M4B "}),
 }

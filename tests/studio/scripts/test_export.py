@@ -421,3 +421,23 @@ def test_a_full_disk_leaves_no_half_book(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(TimbreError, match="full"):
         export_file(tmp_path / "b.m4b", each.timeline, each.sounds)
     assert not list(tmp_path.glob("*b.m4b*"))
+
+
+def test_an_mp3_of_many_chapters_has_them_all_by_the_rules_of_its_tags(tmp_path: Path) -> None:
+    """Before: a list of more than 26 chapters, or a title of 128 bytes, hid all that followed."""
+    titles = [f"Chapter {number}. {'It rained. ' * (number % 19)}".strip() for number in range(40)]
+    book = [part for title in titles for part in (Passage(title, heading=True), Passage("Rain."))]
+    each = spoken(tmp_path / "sounds", book)
+    path = export_file(tmp_path / "book.mp3", each.timeline, each.sounds, tags=Tags("T", "A"))
+    data = path.read_bytes()
+    version, at, found = data[3], 10, list[str]()
+    while data[at : at + 4].strip(b"\0") and data[at : at + 2] != b"\xff\xf3":
+        bits = 7 if version == 4 else 8  # of a size's bytes
+        parts = [byte % (1 << bits) for byte in data[at + 4 : at + 8]]
+        size = sum(part << bits * (3 - place) for place, part in enumerate(parts))
+        frame = data[at + 10 : at + 10 + size]
+        if data[at : at + 4] == b"CHAP":
+            title = frame[frame.index(b"TIT2") + 10 :]
+            found.append(title[1:].decode({0: "latin-1", 1: "utf-16", 3: "utf-8"}[title[0]]))
+        at += 10 + size
+    assert [title.rstrip("\0") for title in found] == titles
