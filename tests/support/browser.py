@@ -114,6 +114,7 @@ async () => {
 
 OpenPage = Callable[..., Any]
 ENDLESS = 60  # requests; a tab's first opening takes a dozen
+LOOK = 30  # ms between two looks at a player; a look at each frame costs as much as the page
 PATIENCE = 60.0  # seconds that a busy machine may take; the wait ends as soon as the page is ready
 
 
@@ -142,19 +143,16 @@ def browser(chromium: Visitors) -> Iterator[Any]:
 
 
 class Visitors:
-    """New visitors of a browser. Those without wishes of their own come one after the other to
-    one context, emptied between them: a page there opens at half the cost, as its scripts are
-    loaded and compiled. What a visitor has is gone with it all the same: tabs, cookies, storage.
+    """New visitors of a browser. Those with the same wishes come one after the other to one
+    context, emptied between them: a page there opens at half the cost, as its scripts are loaded
+    and compiled. What a visitor has is gone with it all the same: tabs, cookies, storage.
     """
 
     def __init__(self, browser: Any) -> None:
         self.browser = browser
-        self._shared = self.context()
-        self._free = True
-        keeper = self._shared.new_page()  # keeps the process of the pages alive
-        keeper.route("**", lambda route: route.fulfill(body="", content_type="text/html"))
-        keeper.goto("http://127.0.0.1/")
-        self._keeper, self._tools = keeper, self._shared.new_cdp_session(keeper)
+        self._keepers: dict[Any, tuple[str, Any, Any]] = {}  # context: wishes, a page, its tools
+        self._free: dict[str, list[Any]] = {}  # wishes: contexts
+        self.leave(self.enter())  # from here on the process of the pages is alive
 
     def context(self, **options: Any) -> Any:
         made = self.browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
@@ -163,29 +161,30 @@ class Visitors:
 
     def enter(self, **options: Any) -> Any:
         """The context of a new visitor."""
-        if options or not self._free:
-            return self.context(**options)
-        self._free = False
-        return self._shared
+        wishes = repr(sorted(options.items()))
+        free = self._free.setdefault(wishes, [])
+        if free:
+            return free.pop()
+        made = self.context(**options)
+        keeper = made.new_page()
+        keeper.route("**", lambda route: route.fulfill(body="", content_type="text/html"))
+        keeper.goto("http://127.0.0.1/")
+        self._keepers[made] = wishes, keeper, made.new_cdp_session(keeper)
+        return made
 
     def leave(self, context: Any) -> None:
-        if context is not self._shared:
-            context.close()
-            return
-        pages = [page for page in context.pages if page is not self._keeper]
+        wishes, keeper, tools = self._keepers[context]
+        pages = [page for page in context.pages if page is not keeper]
         addresses = {page.url for page in pages}
         for page in pages:
             page.close()
         for address in addresses:  # only now: no script runs that would miss what it stored
-            self._forget(address)
+            parts = urlsplit(address)
+            place = {"origin": f"{parts.scheme}://{parts.netloc}", "storageTypes": "local_storage"}
+            if parts.netloc:
+                tools.send("Storage.clearDataForOrigin", place)
         context.clear_cookies()
-        self._free = True
-
-    def _forget(self, url: str) -> None:
-        parts = urlsplit(url)
-        place = {"origin": f"{parts.scheme}://{parts.netloc}", "storageTypes": "local_storage"}
-        if parts.netloc:
-            self._tools.send("Storage.clearDataForOrigin", place)
+        self._free[wishes].append(context)
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +255,7 @@ class Tap:
         """Wait until a JavaScript condition over `player` and `now` holds."""
         code = f"(() => {{ const player = window.timbre.players[{self.index}]; "
         code += f"const now = player.now; return {condition}; }})()"
-        self.page.wait_for_function(code, timeout=1000 * seconds)
+        self.page.wait_for_function(code, timeout=1000 * seconds, polling=LOOK)
 
     def get(self, name: str) -> Any:
         return self.page.evaluate(f"window.timbre.players[{self.index}].{name}")

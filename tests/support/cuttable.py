@@ -15,7 +15,7 @@ from engine import Library
 from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
 from studio.takes.take_store import Takes
-from tests.support.browser import OpenPage, Tap, serve_page
+from tests.support.browser import OpenPage, Tap, free_door, serve_page
 
 
 class Wire:
@@ -26,7 +26,7 @@ class Wire:
         self._whole = True
         self.delay = 0.0  # seconds that each piece takes longer
         self._ends: set[socket.socket] = set()
-        self._door = socket.create_server(("127.0.0.1", 0))
+        self._door = free_door()
         self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}"
         threading.Thread(target=self._serve, daemon=True).start()
 
