@@ -47,10 +47,15 @@ def mood_field(studio: Studio, tab: str = "speak") -> MoodField:
 
 
 def listed_anew(studio: Studio, now: str | None) -> Any:
-    """The menu with the moods that are there now; one that is gone is no longer chosen."""
+    """The menu with the moods that are there now; one that is gone is no longer chosen.
+
+    A mood that is there is not chosen again: by now another may be.
+    """
     choices = mood_choices(studio.choices())
-    value = now if now in {value for _, value in choices} else ""
-    return gr.update(choices=choices, visible=len(choices) > 1, value=value)
+    menu = gr.update(choices=choices, visible=len(choices) > 1)
+    if now not in {value for _, value in choices}:
+        menu["value"] = ""
+    return menu
 
 
 def mood_choices(choices: Choices) -> list[tuple[Any, str]]:

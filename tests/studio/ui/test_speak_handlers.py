@@ -270,6 +270,15 @@ def test_the_fields_are_filled_with_what_a_take_was_spoken_with(studio: Studio) 
     assert len(untouched) == len(fields) + 1
 
 
+def test_the_menu_of_moods_leaves_alone_what_is_chosen_and_there(studio: Studio) -> None:
+    """Its answer may come after a choice that was made meanwhile."""
+    shift = learn_shift([(np.ones(16, np.float32), np.arange(16, dtype=np.float32))])
+    studio.library.moods.save("glad", shift, speaker_space(fake_capabilities()))
+    for there in ("", "glad"):
+        assert "value" not in SpeakHandlers(studio).moods(there)
+    assert SpeakHandlers(studio).moods("sad")["value"] == ""
+
+
 def test_a_mood_is_put_on_and_kept_with_the_take(studio: Studio) -> None:
     shift = learn_shift([(np.ones(16, np.float32), np.arange(16, dtype=np.float32))])
     studio.library.moods.save("glad", shift, speaker_space(fake_capabilities()))
