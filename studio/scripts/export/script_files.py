@@ -26,6 +26,10 @@ from studio.scripts.timeline import Timeline, build_timeline, check_whole
 Step: TypeAlias = Literal["loudness", "subtitles", "audio"]  # of an export, in this order
 OnStep: TypeAlias = Callable[[Step, float], object]  # called with the progress of a step, 0 to 1
 
+_DEVICE = re.compile(
+    r"|con|prn|aux|nul|(?:com|lpt)[\d¹²³]", re.IGNORECASE
+)  # of Windows; or nothing
+
 _THREE_LETTERS = {
     "zh": "zho", "en": "eng", "ja": "jpn", "ko": "kor", "de": "deu", "fr": "fra", "ru": "rus",
     "pt": "por", "es": "spa", "it": "ita", "nl": "nld", "sv": "swe", "pl": "pol", "ar": "ara",
@@ -128,7 +132,8 @@ def save_project(store: ScriptStore, number: str, folder: Path) -> Path:
 
 def safe_name(title: str) -> str:
     """A title as a file name that every system allows."""
-    return "-".join(re.findall(r"\w+", title))[:60].strip("-_") or "script"
+    name = "-".join(re.findall(r"\w+", title))[:60].strip("-_")
+    return f"script-{name}".rstrip("-") if _DEVICE.fullmatch(name) else name
 
 
 def _language(project: Project) -> str:

@@ -82,6 +82,12 @@ def test_a_title_is_a_safe_name_of_a_file(title):
     assert not set(name) & set('/\\:*?"<>|.\0\n ')
 
 
+@pytest.mark.parametrize("title", ["CON", "Nul", "com1", "-aux-"])
+def test_a_title_that_windows_keeps_for_itself_is_another_name(title):
+    assert safe_name(title) == f"script-{title.strip('-')}"
+    assert safe_name(f"{title} 2").startswith(title.strip("-"))
+
+
 def test_programs_get_a_sound_and_its_subtitles(tab, studio, monkeypatch):
     calls: list[Any] = []
     submit = studio.engine.submit
