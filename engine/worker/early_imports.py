@@ -40,8 +40,15 @@ def _absent() -> Iterator[None]:
 
 
 def _prepare_numba() -> None:
-    """Fill its tables of what can be compiled, without which nothing that was kept is loaded."""
+    """Fill its tables of what can be compiled, without which nothing that it kept is loaded; where
+    machine code is there, which needs no tables, they are filled if they are asked for."""
     from numba.core.registry import cpu_target
+
+    from engine.worker.kernels.cpu.entries import are_kept
+    from engine.worker.kernels.cpu.predictor import predict
+
+    if are_kept(predict):
+        return
 
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()

@@ -22,6 +22,7 @@ from engine.model.convs import CausalConv, CausalUpsample, ConvNeXtBlock, SnakeB
 from engine.model.layers import scale_of
 from engine.worker.kernels.cpu import codec as kernel
 from engine.worker.kernels.cpu.codec import Memory, Network, State
+from engine.worker.kernels.cpu.entries import Entry, fixed
 from engine.worker.kernels.cpu.layers import array
 from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.memory import empty, zeros
@@ -34,6 +35,7 @@ MAX_FRAMES = 16  # of all rows of a step: more are not faster, and take memory
 TIMED_FRAMES = 4
 _KINDS = {"float32": torch.float32, "float16": torch.uint16, "bfloat16": torch.int16}  # as kept
 TRIAL_FRAMES = 8, 4  # steps in which the kernel is compared with the plain decoder
+_decode = Entry(kernel.decode)
 
 
 def supports(config: CodecConfig) -> bool:
@@ -300,6 +302,7 @@ class CpuDecoder:
         frequency = torch.arange(0, block.head_dim, 2) / block.head_dim
         self._frequency = (1.0 / block.rope_theta**frequency).numpy()
         self.memories = self._allocate(block)
+        self._parts = list(zip(fixed(*self._networks), fixed(*self.memories), strict=True))
 
     def _allocate(self, block: TransformerConfig) -> list[Memory]:
         """Allocate an array for each table; only inputs are not shared."""
@@ -347,13 +350,16 @@ class CpuDecoder:
         cos, sin = np.cos(angle), np.sin(angle)
         rotary = np.concatenate((cos, cos), -1), np.concatenate((-sin, sin), -1)
         wave = np.empty((len(codes), frames * self.config.hop), np.float32)
-        parts = list(zip(self._networks, self.memories, strict=True))[: 1 if layers else None]
+        parts = self._parts[: 1 if layers else None]
+        steps = [
+            _decode(network, layers or len(network.whole.table), held, index, given, *rotary,
+                    memory, wave, at == len(parts))
+            for at, (network, memory) in enumerate(parts, 1)
+        ]  # fmt: skip
 
         def run(number: int, threads: int) -> None:
-            for at, (network, memory) in enumerate(parts, 1):
-                count = len(network.table) if layers is None else layers
-                kernel.decode(number, threads, network, count, held, index, given, *rotary, memory,
-                              wave, at == len(parts))  # fmt: skip
+            for step in steps:
+                step(number, threads)
 
         self.team.run(run, self.threads)
         return torch.from_numpy(wave)

@@ -18,6 +18,7 @@ from engine.model.layers import rotary_embedding
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import as_float, multiply
+from engine.worker.kernels.cpu.entries import Entry, fixed
 from engine.worker.kernels.cpu.layers import (
     Floats,
     Scratch,
@@ -179,6 +180,9 @@ def predict(
     barrier(scratch.sync, threads)
 
 
+_predict = Entry(predict)
+
+
 class CpuPredictor:
     """Frames of up to `rows` rows."""
 
@@ -191,24 +195,25 @@ class CpuPredictor:
             matrix = zeros((0, 0, 0), np.float32), scales, scales.reshape(-1)
         else:
             matrix = *pack([projection]), projection.bias.detach().numpy()
-        self._books = Books(*pack(list(predictor.lm_head)), tables, *matrix)
+        books = Books(*pack(list(predictor.lm_head)), tables, *matrix)
         self._team, self.threads = team, team.size
-        self._weights = layer_weights(predictor.model)
+        weights = layer_weights(predictor.model)
         at = torch.arange(count + 1)[None]
         rotary = rotary_embedding(at, config.head_dim, config.rope_theta)
-        self._rotary = tuple(array(part[0, 0]) for part in rotary)
+        self._fixed = fixed(weights, books, *(array(part[0, 0]) for part in rotary))
         size = (config.layers, rows, config.kv_heads, count + 1, config.head_dim)
-        self._cache = zeros(size, np.float32), zeros(size, np.float32)
         vocabulary = tables.shape[1]
-        self._memory = (
+        self._memory = fixed(
+            zeros(size, np.float32),
+            zeros(size, np.float32),
             np.arange(rows),
             zeros(2 * rows, np.int64),
             zeros((2 * rows, tables.shape[2]), np.float32),
             zeros((rows, vocabulary), np.float32),
             zeros((team.size, vocabulary), np.float32),
             zeros((team.size, vocabulary), np.int64),
+            Scratch.allocate(config, 2 * rows, count + 1, team.size),
         )
-        self._scratch = Scratch.allocate(config, 2 * rows, count + 1, team.size)
 
     def __call__(
         self,
@@ -222,13 +227,7 @@ class CpuPredictor:
         codes, total = torch.empty(uniforms.shape, dtype=torch.long), torch.empty_like(first)
         given = (hidden, first, torch.cat(sampling.tensors, 1), uniforms.contiguous(), codes, total)
         frame = Frame(*map(array, given))
-
-        def kernel(number: int, threads: int) -> None:
-            predict(
-                number, threads, self._weights, self._books, *self._rotary, frame, *self._cache,
-                *self._memory, self._scratch,
-            )  # fmt: skip
-
+        kernel = _predict(*self._fixed, frame, *self._memory)
         self._team.run(kernel, self.threads)
         return codes, total
 

@@ -20,6 +20,7 @@ from torch import Tensor
 from engine.model.configs import TransformerConfig
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import sum_of
+from engine.worker.kernels.cpu.entries import Entry, fixed
 from engine.worker.kernels.cpu.layers import (
     Floats,
     Weights,
@@ -252,6 +253,9 @@ def _run(number, threads, weights, cos, sin, pieces, keys, values, memory):
     barrier(sync, threads)
 
 
+_run_rows = Entry(_run)
+
+
 class CpuPrompts:
     """The layers of a talker over its slots, for weights of 8 or 4 bits."""
 
@@ -266,8 +270,8 @@ class CpuPrompts:
         bits = 4 if weights.qkv.dtype == np.uint8 else 8
         self.products = RowProducts(team)
         self._team, self.threads = team, team.size
-        self._fixed = weights, *rotary
-        self._cache = array(cache.keys), array(cache.values)
+        self._fixed = fixed(weights, *rotary)
+        self._cache = fixed(array(cache.keys), array(cache.values))
         self._memory = Memory.allocate(config, cache.keys.shape[3], team.size, bits)
 
     def __call__(self, x: Tensor, pieces: Sequence[Piece]) -> Tensor:
@@ -277,10 +281,7 @@ class CpuPrompts:
             table = np.array(some, np.int64)
             last = first + int(table[:, 2].sum())
             self._memory.x[: last - first] = array(x[first:last])
-
-            def kernel(number: int, threads: int, table: NDArray[np.int64] = table) -> None:
-                _run(number, threads, *self._fixed, table, *self._cache, self._memory)
-
+            kernel = _run_rows(*self._fixed, table, *self._cache, self._memory)
             self._team.run(kernel, self.threads)
             hidden[first:last] = torch.from_numpy(self._memory.normed[: last - first])
             first = last

@@ -21,6 +21,7 @@ from torch import Tensor
 from engine.model.quantized_linear import GROUP
 from engine.worker.kernels.cpu import llvm, nibbles, shorts
 from engine.worker.kernels.cpu.compiler import compiled
+from engine.worker.kernels.cpu.entries import Entry
 from engine.worker.kernels.cpu.layers import Floats, array
 from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.memory import zeros
@@ -244,6 +245,9 @@ def _multiply(number, threads, weights, scales, x, rows, inputs, tiles, out, syn
     barrier(sync, threads)
 
 
+_multiply_layer = Entry(_multiply)
+
+
 class RowProducts:
     """Products of single layers, on all threads of a team."""
 
@@ -258,11 +262,7 @@ class RowProducts:
         inputs, tiles = self._allocated(rows.shape[1], bits)
         for x, own in zip(rows.float().split(AT_ONCE), out.split(AT_ONCE), strict=True):
             given = array(weight), factors, array(x.contiguous()), len(x), inputs, tiles, array(own)
-
-            def kernel(number: int, threads: int, given: Any = given) -> None:
-                _multiply(number, threads, *given, self._sync)
-
-            self._team.run(kernel, self._team.size)
+            self._team.run(_multiply_layer(*given, self._sync), self._team.size)
         return out
 
     def _allocated(self, inputs: int, bits: int) -> tuple[Inputs, Tiles]:

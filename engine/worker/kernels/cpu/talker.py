@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from engine.model.talker import Talker
+from engine.worker.kernels.cpu.entries import Entry, fixed
 from engine.worker.kernels.cpu.layers import (
     Scratch,
     array,
@@ -17,6 +18,8 @@ from engine.worker.kernels.cpu.layers import (
 from engine.worker.kernels.cpu.threads import ThreadTeam
 from engine.worker.state.kv_cache import KeyValueCache
 
+_run_layers, _multiply_all = Entry(run_layers), Entry(multiply_all)
+
 
 class CpuTalker:
     def __init__(
@@ -26,20 +29,18 @@ class CpuTalker:
         model = talker.model
         self._team, self.threads = team, team.size
         self.weights = layer_weights(model)
-        self._fixed = self.weights, array(cos), array(sin)
+        self._fixed = fixed(self.weights, array(cos), array(sin))
         weights, scales = pack([talker.codec_head])
         self._head = weights[0], scales[0]
-        self._cache = array(cache.keys), array(cache.values)
+        self._cache = fixed(array(cache.keys), array(cache.values))
         self._scratch = Scratch.allocate(model.config, rows, positions, team.size)
+        self._memory = fixed(self._scratch)
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
         """New inputs [R, width] of these slots [R] at their positions [R] -> hidden [R, width]."""
         self._scratch.x[: len(x)] = array(x)
         rows = array(index), array(position), len(x), 1
-
-        def kernel(number: int, threads: int) -> None:
-            run_layers(number, threads, *self._fixed, *rows, *self._cache, self._scratch)
-
+        kernel = _run_layers(*self._fixed, *rows, *self._cache, *self._memory)
         self._team.run(kernel, self.threads)
         return torch.from_numpy(self._scratch.normed[0, : len(x)].copy())
 
@@ -47,9 +48,5 @@ class CpuTalker:
         """Hidden states [R, width] -> codebook 0's logits [R, codes]."""
         logits = torch.empty(len(hidden), len(self._head[0]))
         given = *self._head, array(hidden.contiguous()), len(hidden), array(logits)
-
-        def kernel(number: int, threads: int) -> None:
-            multiply_all(number, threads, *given, self._scratch.sync)
-
-        self._team.run(kernel, self.threads)
+        self._team.run(_multiply_all(*given, self._scratch.sync), self.threads)
         return logits

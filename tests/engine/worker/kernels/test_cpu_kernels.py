@@ -162,16 +162,16 @@ def test_bfloat16_changes_no_bit_of_what_the_same_weights_give_in_float32(
 
 def matrices(kernels: CpuKernels) -> list[Any]:
     """All that the kernels multiply by."""
-    books = kernels.predict._books
+    shared, books = (each.whole for each in kernels.predict._fixed[:2])
     packed = [books.heads, books.projection, kernels.talk._head[0]]
-    for weights in (kernels.predict._weights, kernels.talk._fixed[0]):
+    for weights in (shared, kernels.talk.weights):
         packed += [weights.qkv, weights.out, weights.gate_up, weights.down]
     return packed
 
 
 def inner(kernels: CpuKernels) -> Tensor:
     """The last hidden states of the predictor."""
-    return torch.from_numpy(kernels.predict._scratch.normed.copy())
+    return torch.from_numpy(kernels.predict._memory[-1].whole.normed.copy())
 
 
 @torch.inference_mode()
