@@ -94,7 +94,7 @@ class Retention:
         """Remove scripts that were deleted long ago."""
         folder = self.settings.data / "scripts"
         if folder.is_dir():
-            Projects(folder, sweep=False).purge(TRASH_DAYS * DAY)
+            Projects(folder).purge(TRASH_DAYS * DAY)
 
     def tidy_script_audio(self) -> None:
         """Remove audio of scripts that nothing has used for long; it needs the voices."""

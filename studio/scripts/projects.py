@@ -16,6 +16,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -33,6 +34,7 @@ from studio.scripts.model import MAX_LINES, Line, Record, Script
 from studio.scripts.music.cue import Cues
 from studio.scripts.superseded import note_superseded
 from studio.storage import (
+    STALE,
     Timestamp,
     is_plain_file,
     is_safe_id,
@@ -173,14 +175,13 @@ Card: TypeAlias = tuple[ProjectSummary, float | None]  # and the time of deletio
 class Projects:
     """The projects of a folder."""
 
-    def __init__(
-        self, folder: Path, clock: Callable[[], float] = time.time, sweep: bool = True
-    ) -> None:
-        """`sweep` removes what a crash left unfinished: for the first one on a folder."""
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         with explain_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        for unfinished in folder.glob(f"{_UNFINISHED}*") if sweep else ():
-            shutil.rmtree(unfinished, ignore_errors=True)
+        for unfinished in folder.glob(f"{_UNFINISHED}*"):  # by a crash, or by another program now
+            with suppress(OSError):
+                if time.time() - unfinished.stat().st_mtime > STALE:
+                    shutil.rmtree(unfinished, ignore_errors=True)
         self._folder = folder
         self._clock = clock
         self._lock = threading.RLock()
@@ -188,26 +189,31 @@ class Projects:
         self._cards: dict[str, tuple[Stamp, Card]] = {}  # by id
 
     def create(self, project: Project, cover: bytes = b"") -> str:
-        """Create a project; returns its id. `cover`: a JPEG."""
-        number = new_id(self._clock())
-        with explain_write_errors(self._folder / number):
-            (self._folder / number / "sounds").mkdir(parents=True)
+        """Create a project, whole or not at all; returns its id. `cover`: a JPEG."""
+
+        def fill(sounds: Path) -> Project:
             if cover:
-                write_atomic(self._folder / number / COVER, cover)
-        self._write(number, project.having(created=self._clock()))
-        return number
+                write_atomic(sounds.with_name(COVER), cover)
+            return project
+
+        return self.adopt(fill)
 
     def copy(self, number: str, project: Project) -> str:
-        """Create a project with all audio of another; returns its id."""
+        """Create a project with all audio of another, whole or not at all; returns its id."""
         cover = self.cover(number)
-        made = self.create(project, cover.read_bytes() if cover else b"")
-        for path in plain_files(self._path(number).parent / "sounds", SUFFIX):
-            target = self._folder / made / "sounds" / path.name
-            try:
-                target.hardlink_to(path)  # audio files never change
-            except OSError:
-                shutil.copyfile(path, target)
-        return made
+        there = self._path(number).with_name("sounds")
+
+        def fill(sounds: Path) -> Project:
+            if cover:
+                shutil.copyfile(cover, sounds.with_name(COVER))
+            for path in plain_files(there, SUFFIX):
+                try:
+                    (sounds / path.name).hardlink_to(path)  # audio files never change
+                except OSError:
+                    shutil.copyfile(path, sounds / path.name)
+            return project
+
+        return self.adopt(fill)
 
     def adopt(self, fill: Callable[[Path], Project]) -> str:
         """Create a project that `fill` returns, with the audio it writes into a folder.

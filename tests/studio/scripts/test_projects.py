@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import InvalidAudio, Preset, RequestError
+from engine import InvalidAudio, NotSaved, Preset, RequestError
 from engine.testing import FakeEngine
 from studio.scripts import edits
 from studio.scripts.casting import Casting
@@ -229,3 +231,48 @@ def test_a_folder_that_is_removed_while_the_app_runs(tmp_path: Path) -> None:
     assert projects.listed() == projects.damaged() == []
     number = projects.create(project_of())
     assert [each.id for each in projects.listed()] == [number]
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_script_for_which_the_disk_has_no_room_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    projects = Projects(tmp_path)
+    number = projects.create(project_of())
+    projects.sounds(number).keep("a", np.zeros(100, np.int16))
+    monkeypatch.setattr(Path, "hardlink_to", full)
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(NotSaved, match="disk is full"):
+        projects.copy(number, project_of())
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(NotSaved, match="disk is full"):
+        projects.create(project_of())
+    assert [each.name for each in tmp_path.iterdir()] == [number]
+    assert [each.id for each in projects.listed()] == [number]
+
+
+def test_a_copy_has_all_that_the_original_has(tmp_path: Path) -> None:
+    projects = Projects(tmp_path)
+    number = projects.create(project_of(), b"a picture")
+    projects.sounds(number).keep("a", np.arange(100, dtype=np.int16))
+    copied = projects.copy(number, project_of("Another text of it."))
+    cover = projects.cover(copied)
+    assert cover
+    assert cover.read_bytes() == b"a picture"
+    np.testing.assert_array_equal(projects.sounds(copied).read("a"), np.arange(100))
+    assert projects.open(copied).created > 0
+
+
+def test_a_program_that_starts_takes_nothing_from_one_that_imports(tmp_path: Path) -> None:
+    projects = Projects(tmp_path)
+
+    def fill(sounds: Path) -> Project:
+        (sounds / "a.flac").write_bytes(b"a sound")
+        Projects(tmp_path)  # another program on this folder
+        return project_of()
+
+    number = projects.adopt(fill)
+    assert (tmp_path / number / "sounds" / "a.flac").is_file()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -195,5 +196,6 @@ def test_audio_is_bounded(
 def test_an_import_that_was_cut_is_swept(tmp_path: Path) -> None:
     unfinished = tmp_path / "scripts" / ".importing-20260101-000000-00"
     (unfinished / "sounds").mkdir(parents=True)
+    os.utime(unfinished, (1e9, 1e9))
     assert Projects(tmp_path / "scripts").listed() == []
     assert not unfinished.exists()
