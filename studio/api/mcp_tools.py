@@ -160,6 +160,7 @@ class ToolServer:
         self._most = context.settings.body_bytes
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
         self._manager: StreamableHTTPSessionManager | None = None
+        self._ready = asyncio.Event()  # the manager takes requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -175,6 +176,7 @@ class ToolServer:
     async def _started(self) -> StreamableHTTPSessionManager:
         loop = asyncio.get_running_loop()
         if self._running and self._running[0] is loop and self._manager:
+            await self._ready.wait()  # another first request has just begun it
             return self._manager
         manager, ready = self._new_manager(), asyncio.Event()
 
@@ -184,7 +186,7 @@ class ToolServer:
                 await asyncio.Event().wait()  # to the end of the event loop
 
         self._running = loop, asyncio.create_task(run(), name="timbre-mcp")
-        self._manager = manager
+        self._manager, self._ready = manager, ready
         await ready.wait()
         return manager
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 
@@ -64,6 +66,18 @@ def test_it_speaks_and_lists(client: TestClient) -> None:
     listed = call(client, "list_voices")["structuredContent"]
     assert "vivian" in [each["name"] for each in listed["voices"]]
     assert listed["can_clone"]
+
+
+def test_the_first_requests_may_come_at_once(engine: Engine, library: Library) -> None:
+    transport = httpx.ASGITransport(create_api(engine, library, ApiSettings(mcp=True)))
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
+    async def both() -> list[int]:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            asking = (client.post("/mcp", json=body, headers=HEADERS) for _ in range(4))
+            return [answer.status_code for answer in await asyncio.gather(*asking)]
+
+    assert asyncio.run(both()) == [200] * 4
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE", "PUT"])
