@@ -16,7 +16,7 @@ import typer
 from engine import SOUND_FORMATS
 from studio import VERSION
 from studio.cli.console import Console
-from studio.cli.plain_errors import INTERRUPTED, plainly
+from studio.cli.plain_errors import INTERRUPTED, REFUSED, plainly
 from studio.layout import COMMAND
 
 if TYPE_CHECKING:
@@ -260,6 +260,8 @@ def say(
         report(named + take.summary(open_text=options.words is not None))
     if take.ending == "cancelled":
         raise typer.Exit(INTERRUPTED)
+    if options.words and options.words.cut:
+        raise typer.Exit(REFUSED)
 
 
 def voices(

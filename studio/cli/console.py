@@ -47,6 +47,17 @@ class Console:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 
+class Words:
+    """Text in pieces; `cut`: some of it was left out, which has been told."""
+
+    def __init__(self, pieces: Iterable[str]) -> None:
+        self._pieces = pieces
+        self.cut = False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pieces)
+
+
 def read_words() -> Iterator[str]:
     """Standard input in pieces as it arrives, without waiting for whole lines."""
     from engine import InvalidText
@@ -68,7 +79,7 @@ def read_words() -> Iterator[str]:
 
 
 def feed(
-    words: Iterable[str], append: Callable[[str], None], close: Callable[[], None], tell: Reporter
+    words: Words, append: Callable[[str], None], close: Callable[[], None], tell: Reporter
 ) -> None:
     """Feed text to a stream as it is read; in a daemon thread, since reading may block forever."""
     from engine import TimbreError
@@ -78,8 +89,10 @@ def feed(
             for piece in words:
                 append(piece)
         except TimbreError as error:
+            words.cut = True
             tell.line(str(error))
         except OSError as error:
+            words.cut = True
             tell.line(f"Nothing more can be read ({error.strerror}): what follows is left out.")
         finally:
             close()  # else the speech would wait for more for ever

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine import EarlyStart, InvalidSetting, InvalidText, check_target
-from studio.cli.console import read_words
+from studio.cli.console import Words, read_words
 from studio.voices.moods import split_mood
 from studio.voices.voice_catalog import NO_INSTRUCTION
 
@@ -20,7 +19,7 @@ class SayOptions:
     """`words`: text that is read while it is spoken; `text` is empty then."""
 
     text: str = ""
-    words: Iterable[str] | None = None
+    words: Words | None = None
     voice: str = ""
     instruct: str = ""
     reference: Path | None = None
@@ -57,7 +56,7 @@ def read_options(argument: str, option: str, **others: Any) -> SayOptions:
     if not text.strip():
         raise InvalidText("There is nothing to say. Give a text, or - to read standard input.")
     if text == "-":
-        return SayOptions(words=read_words(), **others)
+        return SayOptions(words=Words(read_words()), **others)
     return SayOptions(text=text, **others)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from engine import InvalidText, Pcm
 from studio.cli.connection import Connection, ServerError
-from studio.cli.console import Reporter, feed
+from studio.cli.console import Reporter, Words, feed
 
 PATH = "/v1/audio/speech/stream"
 STILL = 10.0  # seconds without messages after which a keep-alive is sent
@@ -26,7 +26,7 @@ class WebSocketSpeech:
         self,
         connection: Connection,
         fields: dict[str, Any],
-        words: Iterable[str],
+        words: Words,
         held: ExitStack,
         tell: Reporter,
     ) -> None:

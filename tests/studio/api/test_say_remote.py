@@ -24,7 +24,7 @@ from engine.testing import Costs, FakeEngine, fake_capabilities
 from studio.api import ApiSettings, create_api
 from studio.cli import app_context, speech_output, websocket_speech
 from studio.cli.connection import Connection
-from studio.cli.console import Console
+from studio.cli.console import Console, Words
 from studio.cli.plain_errors import REFUSED
 from studio.cli.remote import Server
 from studio.cli.say_options import SayOptions
@@ -190,7 +190,7 @@ def test_a_writer_may_think_longer_than_a_socket_may_be_silent(
     monkeypatch.setattr(websocket_speech, "STILL", 0.1)
     url = serve(create_api(engine, library, ApiSettings(idle_timeout=1.0)))
     server = Server(Connection(url), Console())
-    options = SayOptions(words=slowly(), seed=5, out=tmp_path / "slow.wav")
+    options = SayOptions(words=Words(slowly()), seed=5, out=tmp_path / "slow.wav")
     assert speak(options, server.open(options), Console()).ending == "finished"
     at_once = run("say", "-", "--seed", 5, "--server", url, "--out", tmp_path / "at_once.wav",
                   words="Well then, good night.")  # fmt: skip

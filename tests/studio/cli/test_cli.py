@@ -32,7 +32,7 @@ from engine import (
 )
 from engine.errors import NoLoudspeaker
 from engine.testing import FakeEngine, fake_capabilities
-from studio.cli import app_context, console, speech_output
+from studio.cli import app_context, console, say_options, speech_output
 from studio.cli.console import read_words
 from studio.layout import ROOT
 
@@ -444,10 +444,11 @@ def test_input_that_cannot_be_read_any_more_ends_the_text(
         yield "One. "
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    said, closed = list[str](), threading.Event()
-    console.feed(broken(), said.append, closed.set, console.Console())
+    said, closed, words = list[str](), threading.Event(), console.Words(broken())
+    console.feed(words, said.append, closed.set, console.Console())
     assert closed.wait(20)
     assert said == ["One. "]
+    assert words.cut
     assert "Input/output error" in capsys.readouterr().err
 
 
@@ -455,3 +456,18 @@ def test_no_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)  # as in `say - <&-`, and without a console on Windows
     with pytest.raises(InvalidText, match="no standard input"):
         list(read_words())
+
+
+def test_a_text_that_is_cut_short_is_no_success(
+    opened: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def pieces() -> Iterator[str]:
+        yield "The train leaves at seven. "
+        raise InvalidText("Standard input is not UTF-8 text: what follows is left out.")
+
+    monkeypatch.setattr(say_options, "read_words", pieces)
+    out = tmp_path / "take.wav"
+    result = run("say", "-", "--out", out)
+    assert result.exit_code == 2, result.output
+    assert "what follows is left out" in result.stderr
+    assert duration(out) > 0.5, "what could be read is kept"
