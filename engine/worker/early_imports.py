@@ -2,21 +2,27 @@
 
 numba imports scipy and cffi if they are installed, for functions that no kernel calls. Both are
 hidden while numba is imported: nothing else runs in that process. Torch is imported as
-`lean_torch` says.
+`lean_torch` says. Half of what the libraries have in memory then was only needed to start them, and
+is let go of.
 """
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from engine.worker.lean_torch import lean
 
 NOT_USED = ("scipy", "cffi")
+CODE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-xp .*\.so(?:\.\d+)*$", re.MULTILINE)
 
 
 class _Absent:
@@ -65,8 +71,21 @@ def _import_kernels() -> None:
     from engine.worker.kernels.cpu.predictor import predict  # noqa: F401
 
 
+def let_go_of_libraries() -> None:
+    """Of the pages of their code, which nobody has changed: those that are called come back from
+    the file, or from the system's copy of it."""
+    if sys.platform != "linux":
+        return
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    for found in CODE.finditer(Path("/proc/self/maps").read_text(errors="replace")):
+        start, stop = (int(each, 16) for each in found.groups())
+        advise(start, stop - start, mmap.MADV_DONTNEED)
+
+
 with _absent():
     _import_torch()
     if find_spec("numba"):
         _import_kernels()
         _prepare_numba()
+let_go_of_libraries()

@@ -46,6 +46,22 @@ import scipy.linalg
 assert scipy.linalg.norm([3.0, 4.0]) == 5.0
 """
 
+LETS_GO = """
+from pathlib import Path
+
+def of_files():
+    found = Path("/proc/self/status").read_text().partition("RssFile:")[2]
+    return int(found.split()[0]) / 1024
+
+import torch
+torch.ones(300, 300) @ torch.ones(300, 300)
+before = of_files()
+import engine.worker.early_imports as early
+early.let_go_of_libraries()
+assert of_files() < before - 10, (before, of_files())
+assert float((torch.ones(300, 300) @ torch.ones(300, 300)).sum()) == 300**3
+"""
+
 FAILS = """
 from engine.worker import lean_torch
 
@@ -58,7 +74,10 @@ torch.Generator()
 """
 
 
-@pytest.mark.parametrize("code", [ALL, FAILS])
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="pages are counted in /proc")
+
+
+@pytest.mark.parametrize("code", [ALL, FAILS, pytest.param(LETS_GO, marks=LINUX)])
 def test_what_is_left_out_is_there_for_those_who_ask(code: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error::ImportWarning", "-c", f"import sys\n{code}"],
