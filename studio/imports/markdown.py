@@ -15,7 +15,7 @@ from studio.scripts.text.passages import Passage
 
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)")
 _UNDERLINE = re.compile(r"\s{0,3}(=+|-+)\s*")
-_FENCE = re.compile(r"\s{0,3}(```|~~~)(?P<info>.*)")
+_FENCE = re.compile(r"\s{0,3}(```(?!`*[^`]+`)|~~~)")  # ```code``` in a line is none
 _DIVISION = re.compile(
     r"\s{0,3}:{3,20}(?:\s?(?:\{[^{}\n]{0,200}\}|[\w.-]{1,60}))?\s{0,9}:{0,20}\s*"
 )
@@ -136,7 +136,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
     previous = ""
     for line in lines:
         mark = _FENCE.match(line)
-        if mark and (mark[1] == fence or not (fence or "`" in mark["info"].lstrip("`"))):
+        if mark and fence in ("", mark[1]):
             fence = "" if fence else mark[1]
         elif not fence and previous.strip() and _UNDERLINE.fullmatch(line):
             previous = f"# {previous.strip()}"

@@ -328,6 +328,8 @@ def test_files_of_old_macs_have_lines(suffix: str) -> None:
         ("---\ntitle: x\n...\n\nIt began here.\n\n---\n\nThe end.", ["It began here.", "The end."]),
         ("---\ntitle: a --- b\n--- # no\n---\nIt began here.", ["It began here."]),
         ("```not code``` at all.\n\nThe end of it.", ["not code at all.", "The end of it."]),
+        ("~~~ `x`\ncode\n~~~\n\nThe end.", ["The end."]),
+        ("````\ncode\n````\n\nThe end.", ["The end."]),
         ("It was.\n\n```py\nx = 1\n```\n\nThe end.", ["It was.", "The end."]),
         ("::: {.note}\nIt was a note.\n:::\n\n:::tip\nA tip.\n:::", ["It was a note.", "A tip."]),
         ("# One {#one .unnumbered}\n\nText of it.", ["One", "Text of it."]),
