@@ -69,7 +69,9 @@ class Entry:
             self._keep(key, given)
 
     def _kept(self, key: tuple[Any, ...]) -> Any:
-        with suppress(OSError, UnknownObject, AttributeError, UnicodeDecodeError):
+        if _folder(self.kernel) is None:
+            return None
+        with suppress(OSError, UnknownObject, UnicodeDecodeError):
             whole = self._path(key).read_bytes()
             digest, rest = whole[:_DIGEST], whole[_DIGEST:]
             if hashlib.sha256(rest).digest() != digest:
@@ -95,15 +97,21 @@ class Entry:
     def _path(self, key: tuple[Any, ...]) -> Path:
         made_of = repr((KEEPING, _processor(), key)).encode()
         name = f"{self.kernel.__qualname__}-{hashlib.sha256(made_of).hexdigest()[:16]}{ENDING}"
-        return Path(self.kernel._cache.cache_path, name)
+        return Path(str(_folder(self.kernel)), name)
 
 
 def are_kept(kernel: Any) -> bool:
     """Whether there is machine code of a kernel of this version, for whatever arguments."""
-    folder = getattr(kernel._cache, "cache_path", None)
+    folder = _folder(kernel)
     if not SUPPORTED or folder is None:
         return False
     return any(Path(folder).glob(f"{kernel.__qualname__}-*{ENDING}"))
+
+
+def _folder(kernel: Any) -> str | None:
+    """Where numba keeps a kernel; None: nowhere, since it found none that it can write to."""
+    found: str | None = getattr(getattr(kernel, "_cache", None), "cache_path", None)
+    return found
 
 
 @cache

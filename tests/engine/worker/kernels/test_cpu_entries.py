@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import config, float32
+from numba import config, float32, njit
 from numpy.typing import NDArray
 
 from engine.worker.kernels.cpu import entries
@@ -128,6 +128,20 @@ def test_a_kernel_runs_where_nothing_can_be_written(
     entry = Entry(mixed())
     wanted = results(entry, *arguments())
     assert np.array_equal(results(entry, *arguments()), wanted)
+
+
+def test_a_kernel_runs_where_numba_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**options: object) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr("engine.worker.kernels.cpu.compiler.njit", refuse)
+    entry = Entry(mixed())
+    wanted = results(entry, *arguments())
+    assert wanted.all()
+    assert np.array_equal(results(entry, *arguments()), wanted)
+    assert not are_kept(entry.kernel)
 
 
 def test_threads_meet_at_barriers_of_machine_code() -> None:

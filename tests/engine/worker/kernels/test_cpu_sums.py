@@ -83,7 +83,10 @@ def test_the_highest_is_the_same_in_any_order() -> None:
 
 def test_kernels_leave_out_what_numba_is_told_to_leave_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else its compiler ends with an instruction that it may not use."""
-    one, other = [name for name, there in get_host_cpu_features().items() if there][:2]
+    there = [name for name, has in get_host_cpu_features().items() if has]
+    if len(there) < 2:
+        pytest.skip("this system does not tell what its processor has")
+    one, other = there[:2]
     assert llvm.compiles_for(one)
     assert not llvm.compiles_for("no such thing")
     monkeypatch.setattr("numba.config.CPU_FEATURES", f"+{other}")
