@@ -68,3 +68,15 @@ def test_other_devices_run_nothing_that_is_written_for_cuda(
 def test_nvidias_gpus_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     assert runs_cuda(torch.device("cuda", 1))
+
+
+def test_what_kernels_are_told_to_leave_out_is_not_multiplied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True, raising=False)
+    monkeypatch.delenv("NUMBA_CPU_FEATURES", raising=False)
+    assert device.multiplies_bfloat16()
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", "+avx2,+avx512bf16")
+    assert device.multiplies_bfloat16()
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", "+avx2,+avx512vnni")
+    assert not device.multiplies_bfloat16()
