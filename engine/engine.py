@@ -123,10 +123,10 @@ class Engine(SpeechEngine):
             self._replace_checkpoints(self._without(model))  # first: no new request may want it
             try:
                 self._call(partial(self.loop.models.unload, model))
+                self._worker.remove(model)
             except Exception:
                 self._replace_checkpoints(before)
                 raise
-            self._worker.remove(model)
 
     def stats(self) -> Stats:
         return self.loop.stats(self._worker.memory(), self._registry.refused)

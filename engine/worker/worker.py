@@ -130,8 +130,6 @@ class TorchWorker:
     def exchange(self, out: str, name: str, checkpoint: LocalCheckpoint) -> None:
         """The new checkpoint takes over the slots; if no other is loaded, its codec is used."""
         with self._loading:
-            if out in self._runners:
-                raise EngineError("{out} is in use again. Try once more.", out=out)
             self._rename(out, name)
             held = {**self._checkpoints, out: checkpoint}
             self._checkpoints = {name if n == out else n: each for n, each in held.items()}
@@ -158,6 +156,8 @@ class TorchWorker:
             self._forget_encoders(name)
 
     def _rename(self, out: str, name: str) -> None:
+        if out in self._runners:  # a request that was long in preparation has loaded it
+            raise EngineError("{out} is in use again. Try once more.", out=out)
         self._places[self._places.index(out)] = name
 
     def launch(self, plan: StepPlan) -> StepHandle:
@@ -420,7 +420,7 @@ class TorchWorker:
         settings = self._settings
         half = torch.float16 if self.dtype.itemsize == 2 else torch.float32
         dtype = settings.codec_dtype or half
-        self._room = max(CODEC_MODELS, len(self._checkpoints))
+        self._room = max(CODEC_MODELS, len(self._places))
         codec_runner = self._run_codec(self._load_codec(talker, dtype), dtype)
         codec_runner.warm()
         return codec_runner

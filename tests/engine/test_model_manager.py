@@ -58,6 +58,20 @@ def test_a_model_is_removed_unless_it_speaks_or_is_the_only_one():
         assert engine.submit(ask()).collect().size
 
 
+def test_a_model_that_cannot_be_removed_after_all_stays():
+    """A request that came before, and was long in preparation, has loaded it anew."""
+    with FakeEngine([CUSTOM, BASE]) as engine:
+
+        def in_use(name: str) -> None:
+            raise EngineError("{name} is in use again. Try once more.", name=name)
+
+        engine.worker.remove = in_use
+        with pytest.raises(EngineError, match="in use again"):
+            engine.remove("custom")
+        assert [*engine.capabilities()] == ["custom", "base"]
+        assert engine.submit(ask()).collect().size
+
+
 def test_what_was_timed_while_loading_is_known_from_the_first_steps():
     capacity = []
     for timed in ({}, {1: 0.004, 64: 0.006}):

@@ -290,6 +290,26 @@ def test_the_slots_of_a_model_that_is_removed_are_taken_by_the_next_and_no_other
     worker.close()
 
 
+def test_a_model_that_is_in_use_again_is_not_removed() -> None:
+    """A request that came before, and was long in preparation, has loaded it anew."""
+    checkpoint = LocalCheckpoint(CASE.folder)
+    worker = TorchWorker(dict.fromkeys("ab", checkpoint), WorkerSettings(1, 64, "cpu"))
+    worker.load("b")
+    with pytest.raises(EngineError, match="b is in use again"):
+        worker.remove("b")
+    assert worker.slots("b") == range(1, 2)
+    worker.close()
+
+
+def test_the_codec_has_slots_for_the_last_place_though_an_earlier_one_is_free() -> None:
+    checkpoint = LocalCheckpoint(CASE.folder)
+    worker = TorchWorker(dict.fromkeys("abcde", checkpoint), WorkerSettings(1, 64, "cpu"))
+    worker.remove("a")
+    assert worker.load("e") == range(4, 5)
+    assert worker._codec()._padding_row not in worker.slots("e")
+    worker.close()
+
+
 def test_only_base_checkpoints_clone() -> None:
     case = next(case for case in CASES if "speaker" in case.asked)
     with running(case.folder) as worker, pytest.raises(NotCapable, match="Base"):
