@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 import gradio as gr
@@ -78,6 +79,7 @@ class OwnVoiceTab:
     def __init__(self, studio: Studio, trainings: VoiceTraining) -> None:
         self._studio, self._trainings = studio, trainings
         self._table = RecordingsTable(lambda wave: studio.engine.clone(wave).vector)
+        self._keeping = Lock()  # of all pages one keeps, or deletes what another one keeps
 
     def start(
         self,
@@ -141,10 +143,11 @@ class OwnVoiceTab:
 
     def keep(self, training: str | None) -> str:
         try:
-            if self._trainings.makes_model(training or ""):
-                name = self._keep_model(training or "")
-            else:
-                name = self._trainings.keep(training or "", self._studio.library).name
+            with self._keeping:
+                if self._trainings.makes_model(training or ""):
+                    name = self._keep_model(training or "")
+                else:
+                    name = self._trainings.keep(training or "", self._studio.library).name
         except TimbreError as error:
             return warning(error)
         return tell(Message("{name} is saved. You find it in every list of voices.", name=name))
@@ -152,16 +155,23 @@ class OwnVoiceTab:
     def _keep_model(self, training: str) -> str:
         """Load it beside the others, now and at every start. Returns the name of its voice."""
         engine, before = self._studio.engine, self._trainings.kept_model(training)
-        if before and self._trainings.folder(training).merged.is_dir():  # lines were mended since
-            self._forget(before)
+        learned = self._trainings.status(training).phase == "done"
+        if before and learned and self._trainings.folder(training).merged.is_dir():
+            self._forget(before)  # lines were mended since
         kept = self._trainings.keep_model(training, engine.capabilities())
-        if kept.name not in engine.capabilities():
+        if not self._loaded(kept):
             add_model(engine, str(kept.folder))
         return kept.speaker.capitalize()  # as lists show presets
 
     def _forget(self, kept: KeptModel) -> None:
-        if kept.name in self._studio.engine.capabilities():
-            self._studio.engine.remove(kept.name)
+        for name in self._loaded(kept):
+            self._studio.engine.remove(name)
+
+    def _loaded(self, kept: KeptModel) -> list[str]:
+        """Under which names an engine has it; another model may have its own."""
+        folder = kept.folder.resolve()
+        there = self._studio.engine.checkpoints()
+        return [name for name, each in there.items() if getattr(each, "folder", None) == folder]
 
     def delete(self, training: str | None, asked: str) -> tuple[str, Update, str, Update]:
         """Delete at the second press; `asked` is the training whose button was pressed before."""
@@ -170,9 +180,10 @@ class OwnVoiceTab:
             kept = self._trainings.kept_model(training)
             if asked != training:
                 return tell(SURE_MODEL if kept else SURE), gr.skip(), training, gr.skip()
-            if kept:
-                self._forget(kept)
-            self._trainings.delete(training)
+            with self._keeping:
+                if kept := self._trainings.kept_model(training):
+                    self._forget(kept)
+                self._trainings.delete(training)
         except TimbreError as error:
             return warning(error), gr.skip(), "", gr.skip()
         listed = self.listed("")

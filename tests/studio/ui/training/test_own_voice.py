@@ -9,9 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import gradio as gr
 import numpy as np
@@ -500,20 +503,38 @@ def adapted(folder: JobFolder) -> None:
     (folder.merged / "config.json").write_text(json.dumps({"talker_config": talker}))
 
 
-def test_an_adapter_is_kept_as_a_voice_of_the_engine(
-    tab, studio, trainings, done, monkeypatch
-) -> None:
-    adapted(done)
-    there, added = dict(studio.engine.capabilities()), list[Path]()
+@dataclass(frozen=True)
+class Unread(FakeCheckpoint):
+    """A model that lies in a folder."""
+
+    folder: Path = Path()
+
+
+@pytest.fixture
+def adding(monkeypatch) -> Iterator[SimpleNamespace]:
+    """Kept models are added to the engine without their weights, once that may `go` on."""
+    adding = SimpleNamespace(added=[], begun=threading.Event(), go=threading.Event())
+    adding.go.set()
 
     def add(engine: SpeechEngine, model: str) -> str:
-        added.append(Path(model))
-        config = json.loads((added[-1] / "config.json").read_text())["talker_config"]
-        able = replace(there["fake"], name=added[-1].name, speakers=tuple(config["spk_id"]))
-        engine.add(able.name, FakeCheckpoint(able))
+        folder = Path(model)
+        adding.added.append(folder)
+        config = json.loads((folder / "config.json").read_text())["talker_config"]
+        able = engine.capabilities()["fake"]
+        able = replace(able, name=folder.name, speakers=tuple(config["spk_id"]))
+        adding.begun.set()
+        assert adding.go.wait(20)
+        engine.add(able.name, Unread(able, folder=folder.resolve()))
         return able.name
 
     monkeypatch.setattr(own_voice, "add_model", add)
+    yield adding
+    adding.go.set()
+
+
+def test_an_adapter_is_kept_as_a_voice_of_the_engine(tab, studio, trainings, done, adding) -> None:
+    adapted(done)
+    added = adding.added
     assert "Ann is saved" in tab.keep(ID)
     assert "Ann is saved" in tab.keep(ID)  # no second one
     assert [each.name for each in added] == ["Ann"]
@@ -529,6 +550,55 @@ def test_an_adapter_is_kept_as_a_voice_of_the_engine(
     tab.delete(ID, asked)
     assert [*studio.engine.capabilities()] == ["fake"]
     assert not done.path.exists()
+
+
+def test_a_voice_that_is_deleted_while_it_is_loaded_is_gone(tab, studio, done, adding) -> None:
+    adapted(done)
+    adding.go.clear()
+    with ThreadPoolExecutor(2) as pool:
+        keeping = pool.submit(tab.keep, ID)
+        assert adding.begun.wait(20)
+        deleting = pool.submit(tab.delete, ID, ID)
+        wait([deleting], 0.5)
+        adding.go.set()
+        assert "Ann is saved" in keeping.result()
+        assert "Deleted" in deleting.result()[0]
+    assert [*studio.engine.capabilities()] == ["fake"]
+    assert not done.path.exists()
+
+
+def test_a_voice_is_kept_once_by_two_pages(tab, studio, done, adding) -> None:
+    adapted(done)
+    adding.go.clear()
+    with ThreadPoolExecutor(2) as pool:
+        keeping = [pool.submit(tab.keep, ID)]
+        assert adding.begun.wait(20)
+        keeping.append(pool.submit(tab.keep, ID))
+        wait(keeping, 0.5)
+        adding.go.set()
+        assert all("Ann is saved" in each.result() for each in keeping)
+
+
+def test_another_model_with_the_name_of_a_kept_one_stays(tab, studio, trainings, done, adding):
+    """The studio was started again with a model in a folder of the same name."""
+    adapted(done)
+    kept = keep_model(done, [], [])
+    able = replace(studio.engine.capabilities()["fake"], name="Ann")
+    studio.engine.add("Ann", FakeCheckpoint(able))
+    own = Unread(replace(able, name="Ann (2)"), folder=kept.folder.resolve())
+    studio.engine.add("Ann (2)", own)
+    tab.delete(ID, ID)
+    assert [*studio.engine.capabilities()] == ["fake", "Ann"]
+
+
+def test_a_kept_voice_stays_while_the_next_one_is_not_learned(tab, studio, done, adding) -> None:
+    """Lines were mended in another page, whose training has not begun."""
+    adapted(done)
+    tab.keep(ID)
+    adapted(done)
+    done.tell(Status())
+    assert "no voice yet" in tab.keep(ID)
+    assert [*studio.engine.capabilities()] == ["fake", "Ann"]
 
 
 def test_a_kept_voice_has_a_name_of_its_own(tab, studio, done, monkeypatch) -> None:
