@@ -97,7 +97,7 @@ def train(
         )
     tell.line(status.text)
     if trainings.makes_model(training):
-        return f"--voice {quote(trainings.keep_model(training, there).speaker)}"
+        return f"--voice {quote(trainings.keep_model(training, there, library).speaker)}"
     return f"--voice {quote(trainings.keep(training, library).name)}"
 
 

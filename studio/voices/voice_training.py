@@ -167,8 +167,11 @@ class VoiceTraining:
     def kept_model(self, training: str) -> KeptModel | None:
         return kept_model(self.folder(training))
 
-    def keep_model(self, training: str, there: Mapping[str, Capabilities]) -> KeptModel:
-        """Keep the best epoch's model, once. `there`: the models beside which it is loaded."""
+    def keep_model(
+        self, training: str, there: Mapping[str, Capabilities], library: Library
+    ) -> KeptModel:
+        """Keep the best epoch's model, once. `there`: the models beside which it is loaded; its
+        voice has a name that none of theirs and none of the library's has."""
         folder = self.folder(training)
         if self.status(training).phase != "done":
             raise InvalidSetting(NONE_YET)
@@ -176,6 +179,7 @@ class VoiceTraining:
         if kept and not folder.merged.is_dir():
             return kept
         speakers = [name for each in there.values() for name in each.speakers]
+        speakers += [saved.name for saved in library.list()]
         others = [path.name for path in kept_models(self.data)]
         return keep_model(folder, [*there, *others], speakers)
 

@@ -158,7 +158,7 @@ class OwnVoiceTab:
         learned = self._trainings.status(training).phase == "done"
         if before and learned and self._trainings.folder(training).merged.is_dir():
             self._forget(before)  # lines were mended since
-        kept = self._trainings.keep_model(training, engine.capabilities())
+        kept = self._trainings.keep_model(training, engine.capabilities(), self._studio.library)
         if not self._loaded(kept):
             add_model(engine, str(kept.folder))
         return kept.speaker.capitalize()  # as lists show presets

@@ -601,6 +601,15 @@ def test_a_kept_voice_stays_while_the_next_one_is_not_learned(tab, studio, done,
     assert [*studio.engine.capabilities()] == ["fake", "Ann"]
 
 
+def test_a_kept_voice_takes_no_saved_voice_s_name(tab, studio, trainings, done, adding) -> None:
+    """Both ways were learned under one name; a preset would be spoken in the place of the other."""
+    saved = trainings.keep(ID, studio.library)
+    adapted(done)
+    assert "Ann 2 is saved" in tab.keep(ID)
+    vectors = [each.vector for each in (studio.choices().named("Ann"), saved.voice)]
+    np.testing.assert_array_equal(*vectors)
+
+
 def test_a_kept_voice_has_a_name_of_its_own(tab, studio, done, monkeypatch) -> None:
     adapted(done)
     done.write(done.read().model_copy(update={"name": "../Robert"}))
