@@ -158,8 +158,9 @@ def check_choices(
 def _open_here(
     models: Sequence[str], how: Mapping[str, Any], checkpoints: Mapping[str, LocalCheckpoint]
 ) -> Engine:
-    """Open the models, or these checkpoints if there are any."""
-    return open_engine([each.folder for each in checkpoints.values()] or models, **how)
+    """Open the models, or those of the checkpoints, if any are, that were not deleted meanwhile."""
+    there = [each.folder for each in checkpoints.values() if each.folder.is_dir()]
+    return open_engine(there or models, **how)
 
 
 def open_zerogpu(
@@ -229,7 +230,7 @@ def fitting(models: Sequence[str | Path], others: Sequence[Path]) -> list[str]:
     mine = codec_digest(resolve(str(models[0]))) if others else ""
     for folder in others:
         with suppress(TimbreError, OSError):  # it was damaged, or deleted meanwhile
-            LocalCheckpoint(folder, reads_text=False)
+            LocalCheckpoint(folder)
             found += [str(folder)] if codec_digest(folder) == mine else []
     return found
 

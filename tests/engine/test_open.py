@@ -17,6 +17,7 @@ from engine import (
     open_engine,
     open_process,
 )
+from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.open import _named, _settings, check_one_codec, model_name
 from engine.testing import FakeEngine
 from tests.conftest import golden_folders
@@ -103,6 +104,17 @@ def test_a_link_to_weights_that_are_gone_is_named(tmp_path, weights):
     if "/" in weights:
         with pytest.raises(CheckpointError, match=weights):
             check_one_codec({"one": FOLDER, "broken": broken})
+
+
+def test_an_engine_that_is_started_anew_does_without_a_model_that_was_deleted(tmp_path):
+    """In a terminal, while a server has it; then the engine's process is lost."""
+    shutil.copytree(FOLDER, tmp_path / "gone")
+    there = {each.name: LocalCheckpoint(each) for each in (FOLDER, tmp_path / "gone")}
+    shutil.rmtree(tmp_path / "gone")
+    how = {"device": "cpu", "preload": False, "start": False}
+    engine = open_module._open_here([], how, there)
+    assert [*engine.capabilities()] == [FOLDER.name]
+    engine.close()
 
 
 def test_folders_of_the_same_name_are_told_apart(tmp_path):

@@ -68,6 +68,13 @@ def test_one_that_is_damaged_or_has_another_codec_keeps_no_studio_from_starting(
         file.seek(-1, 2)
         file.write(b"\x7f")
     assert here.all_models() == (str(MINI),)
+    shutil.copy(MINI / weights.relative_to(kept.folder), weights)
+    assert here.all_models() == (str(MINI), str(kept.folder))
+    tokenizer = (kept.folder / "tokenizer.json").read_text()
+    (kept.folder / "tokenizer.json").write_text(tokenizer[: len(tokenizer) // 2])
+    assert here.all_models() == (str(MINI),)
+    (kept.folder / "tokenizer.json").write_text(tokenizer)
+    assert here.all_models() == (str(MINI), str(kept.folder))
     (kept.folder / "config.json").write_text("{")
     assert here.all_models() == (str(MINI),)
     assert kept_model(folder) == kept
