@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # a container without the trainer serves too
     from training.voice.job import JobFolder
 
 FOLDER: Final = "training"  # of all trainings, in the data folder
+ID: Final = re.compile(r"[0-9a-f]{12}")  # of a training; others are copies that somebody has made
 _UNSAFE = re.compile(r"[^\w -]")  # in the name of a folder
 
 
@@ -51,7 +52,8 @@ def kept_model(folder: JobFolder) -> KeptModel | None:
 
 def kept_models(data: Path) -> list[Path]:
     """The folders of all that are kept."""
-    return sorted(path.parent for path in (data / FOLDER).glob("*/kept/*/config.json"))
+    there = (path.parent for path in (data / FOLDER).glob("*/kept/*/config.json"))
+    return sorted(path for path in there if ID.fullmatch(path.parent.parent.name))
 
 
 def keep_model(folder: JobFolder, models: Collection[str], speakers: Collection[str]) -> KeptModel:

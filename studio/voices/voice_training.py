@@ -7,7 +7,6 @@ whose process is gone is started again where it ended. Knows no pages and no tor
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 import subprocess
@@ -22,7 +21,7 @@ from typing import Final
 
 from engine import Capabilities, InvalidSetting, Library, SavedVoice, UnknownVoice
 from studio.layout import SEARCHED
-from studio.voices.kept_models import FOLDER, KeptModel, keep_model, kept_model, kept_models
+from studio.voices.kept_models import FOLDER, ID, KeptModel, keep_model, kept_model, kept_models
 from training.voice.job import ENDED, JobFolder, Spoken, Status, take_lock
 from training.voice.prepare import Wish, make_job, mend, mendable, take_anyway
 from training.voice.segments import Recognise
@@ -41,7 +40,6 @@ FULL: Final = (
     "The disk is full. Make room and start it again: what was learned until the last epoch is kept."
 )
 LARGEST_VOICE: Final = 1 << 20  # bytes, as of any voice file
-_ID: Final = re.compile(r"[0-9a-f]{12}")
 
 
 @dataclass
@@ -143,7 +141,7 @@ class VoiceTraining:
         trainings = {
             path.name: changed
             for path in there
-            if _ID.fullmatch(path.name)
+            if ID.fullmatch(path.name)
             if (changed := _changed(path))
         }
         return tuple(sorted(trainings, key=trainings.__getitem__, reverse=True))
@@ -225,7 +223,7 @@ class VoiceTraining:
 
     def folder(self, training: str) -> JobFolder:
         folder = JobFolder(self.data / FOLDER / training)
-        if not _ID.fullmatch(training) or not (folder.path / "job.json").is_file():
+        if not ID.fullmatch(training) or not (folder.path / "job.json").is_file():
             raise UnknownVoice("There is no training '{name}'.", name=training[:40])
         return folder
 
@@ -242,7 +240,7 @@ def remove_unfinished(data: Path, seconds: float) -> None:
     """Delete recordings whose preparation was killed so many seconds ago: no list has them."""
     for path in (data / FOLDER).glob("*"):
         there = [path, path / "segments"]
-        training = path.is_dir() and not path.is_symlink() and _ID.fullmatch(path.name)
+        training = path.is_dir() and not path.is_symlink() and ID.fullmatch(path.name)
         if not training or (path / "job.json").exists():
             continue
         if max(map(_changed, there)) < time.time() - seconds:

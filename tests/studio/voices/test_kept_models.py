@@ -59,6 +59,15 @@ def test_what_is_kept_speaks_beside_the_model_that_it_was_made_of(
         assert [*engine.capabilities()] == [MINI.name]
 
 
+def test_a_copy_of_a_training_that_somebody_made_is_no_second_voice(
+    folder: JobFolder, tmp_path: Path
+) -> None:
+    """Deleted with its training, a voice would go on to speak from there."""
+    kept = keep_model(folder, [], [])
+    shutil.copytree(folder.path, tmp_path / "training" / f"{folder.path.name} (copy)")
+    assert context(tmp_path).all_models() == (str(MINI), str(kept.folder))
+
+
 def test_one_that_is_damaged_or_has_another_codec_keeps_no_studio_from_starting(
     folder: JobFolder, tmp_path: Path
 ) -> None:
