@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from engine.checkpoints.files import CODEC_FOLDER
+from engine.errors import TimbreError
 from engine.model.codec import CodecDecoder
 from engine.model.talker import Talker
 from engine.types import FRAME_SECONDS
@@ -137,6 +138,11 @@ class CpuStart:
             return False
         self._cache.keep("talker", self._talker_key, packed_arrays(talker, panels))
         return self._cache.arrays("talker", self._talker_key, forms) is not None
+
+    def forget(self) -> None:
+        """Delete the packed talker: it may be somebody's voice, whose model is deleted next."""
+        with suppress(TimbreError, OSError):  # its folder is gone already
+            self._cache.forget("talker", self._talker_key)
 
     def _maps(self, bits: int | None, panels: bool, threads: int) -> bool:
         """Whether weights can be kept in their form: of full ones, and of panels, kernels alone

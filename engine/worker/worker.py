@@ -118,9 +118,8 @@ class TorchWorker:
 
     def unload(self, talker: str) -> None:
         with self._loading:
-            runners = dict(self._runners)
-            runner = runners.pop(talker, None)
-            self._runners = runners
+            runner = self._runners.get(talker)
+            self._runners = {n: each for n, each in self._runners.items() if n != talker}
             if runner is not None:
                 runner.close()
             self._speakers.pop(talker, None)
@@ -152,6 +151,8 @@ class TorchWorker:
     def remove(self, name: str) -> None:
         with self._loading:
             self._rename(name, "")
+            if start := self._cpu_start(name):
+                start.forget()
             self._checkpoints = {n: each for n, each in self._checkpoints.items() if n != name}
             self._forget_encoders(name)
 

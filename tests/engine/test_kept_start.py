@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,21 @@ def test_a_folder_changes_nothing_in_the_speech(
     caches: dict[str, tuple[Path, Spoken]], weights: str
 ) -> None:
     same(spoken(weights, None), caches[weights][1])
+
+
+def test_nothing_of_a_model_that_is_removed_is_kept(tmp_path: Path) -> None:
+    """It may be somebody's voice, which is deleted."""
+    shutil.copytree(MINI, tmp_path / "ann")
+    with (tmp_path / "ann" / "config.json").open("a") as config:
+        config.write("\n")  # another model, then
+    cache = tmp_path / "cache"
+    with open_engine([MINI, tmp_path / "ann"], "cpu", cache=cache, max_num_seqs=2) as engine:
+        kept = {*cache.glob("talker-*.packed")}
+        assert len(kept) == 1
+        engine.load("ann")
+        assert len([*cache.glob("talker-*.packed")]) == 2
+        engine.remove("ann")
+        assert {*cache.glob("talker-*.packed")} == kept
 
 
 def test_a_long_frame_is_believed_from_a_quiet_machine_alone(tmp_path: Path) -> None:

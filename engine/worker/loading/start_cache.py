@@ -92,6 +92,11 @@ class StartCache:
             write_arrays(path, key, arrays, OWN)
             self._write(f"checked-{_identity(path, path.lstat())}", {"checked": True})
 
+    def forget(self, kind: str, key: str) -> None:
+        """Delete what was kept with `keep`; what is mapped stays in memory until it is let go."""
+        with suppress(OSError):
+            self._packed(kind, key).unlink()
+
     def proof(self, key: str) -> dict[str, int] | None:
         """With how many threads each kernel was fastest, where it gave the plain form's results;
         None: that is not known."""
