@@ -317,8 +317,7 @@ class TorchWorker:
         threads = step_threads(self._cores, start.bytes) if start else 0
         kept = start and start.talker(threads)
         networks = kept or load_talker(checkpoint.folder, *place, settings.weights)
-        weights = _bytes(networks)
-        self._threads = max(self._threads, step_threads(self._cores, weights))
+        self._threads = max(self._threads, step_threads(self._cores, _bytes(networks)))
         positions = min(settings.max_seq_len, checkpoint.max_positions)
         talkers = len(self._checkpoints) - len(self._runners)
         runner = make_model_runner(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a container without the trainer serves too
 
 FOLDER: Final = "training"  # of all trainings, in the data folder
 ID: Final = re.compile(r"[0-9a-f]{12}")  # of a training; others are copies that somebody has made
+LONGEST: Final = 32  # letters of a folder's name, of up to four bytes each
 _UNSAFE = re.compile(r"[^\w -]")  # in the name of a folder
 
 
@@ -68,7 +69,7 @@ def keep_model(folder: JobFolder, models: Collection[str], speakers: Collection[
     *others, own = _speakers(folder.merged)
     known = {each.casefold() for each in speakers} - ({before.speaker} if before else set())
     _rename(folder.merged, own, _free(name.strip().lower(), known | {*others}))
-    place = folder.kept / _free(_UNSAFE.sub("_", name).strip() or "voice", models)
+    place = folder.kept / _free(_UNSAFE.sub("_", name)[:LONGEST].strip() or "voice", models)
     folder.kept.mkdir(exist_ok=True)
     folder.merged.rename(place)
     if before:

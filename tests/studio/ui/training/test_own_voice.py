@@ -616,6 +616,9 @@ def test_a_kept_voice_has_a_name_of_its_own(tab, studio, done, monkeypatch) -> N
     taken = keep_model(done, ["___Robert"], ["../robert"])
     assert (taken.name, taken.speaker) == ("___Robert 2", "../robert 2")
     assert taken.folder.parent == done.kept
+    adapted(done)
+    done.write(done.read().model_copy(update={"name": "𠀀" * 80}))  # 320 bytes: no folder's name
+    assert keep_model(done, [], []).speaker == "𠀀" * 80
     with pytest.raises(InvalidSetting, match="no voice yet"):
         keep_model(done, [], [])
 
