@@ -111,7 +111,9 @@ def pick_dtype(device: torch.device) -> torch.dtype:
 def multiplies_bfloat16() -> bool:
     """Whether kernels may multiply bfloat16 here: this processor does it itself, and
     NUMBA_CPU_FEATURES does not leave it out, which would end numba's compiler."""
-    named = os.environ.get("NUMBA_CPU_FEATURES")
+    from numba import config  # imported late: GPUs do without
+
+    named: str | None = config.CPU_FEATURES
     if named and "+avx512bf16" not in named.split(","):
         return False
     known: Callable[[], bool] | None = getattr(torch.cpu, "_is_avx512_bf16_supported", None)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from numba import config
 
 from engine.worker import device
 from engine.worker.cuda_graphs import graph_capture
@@ -74,9 +75,9 @@ def test_what_kernels_are_told_to_leave_out_is_not_multiplied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True, raising=False)
-    monkeypatch.delenv("NUMBA_CPU_FEATURES", raising=False)
+    monkeypatch.setattr(config, "CPU_FEATURES", None)
     assert device.multiplies_bfloat16()
-    monkeypatch.setenv("NUMBA_CPU_FEATURES", "+avx2,+avx512bf16")
+    monkeypatch.setattr(config, "CPU_FEATURES", "+avx2,+avx512bf16")
     assert device.multiplies_bfloat16()
-    monkeypatch.setenv("NUMBA_CPU_FEATURES", "+avx2,+avx512vnni")
+    monkeypatch.setattr(config, "CPU_FEATURES", "+avx2,+avx512vnni")
     assert not device.multiplies_bfloat16()

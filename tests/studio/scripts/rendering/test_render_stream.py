@@ -143,4 +143,4 @@ def test_a_script_nothing_of_which_can_be_spoken_says_why(tmp_path: Path) -> Non
     end = run(work()).end
     assert end
     assert end.reason == "error"
-    assert "cannot be spoken" in str(end.error)
+    assert "cannot speak this text" in str(end.error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def expect_words(page: Any, words: str) -> None:
 
 def reading_settings(page: Any) -> Any:
     """Open them; a field that has just opened takes its value from the page once more."""
-    in_front(page).get_by_role("button", name="Reading settings").click()
+    in_front(page).get_by_role("button", name=re.compile("^Reading settings")).click()
     settings = page.locator("#script-manner")
     settings.get_by_label("Seconds between speakers").wait_for()
     page.evaluate(DRAWN)
