@@ -45,12 +45,21 @@ class VoicePicker {
     return document.querySelector(`#${this.field} :is(textarea, input)`);
   }
 
-  // The server has listed others.
+  // The server has listed others. Whoever is pointed at, or focused, and still there, is heard on.
   arrive() {
-    this.silence();
+    const { heard } = this;
+    if (!heard?.isConnected) this.silence();
     const box = this.root.querySelector('.aloud input');
     if (box) box.checked = isAloud();
     if (this.input) this.mark(this.input.value);
+    if (heard?.isConnected === false) this.again(heard.dataset.key);
+  }
+
+  again(key) {
+    const card = this.cards.find((each) => each.dataset.key === key);
+    if (!card) return;
+    if (document.activeElement === document.body) card.focus(); // which it lost with the old card
+    this.point(card);
   }
 
   // ---- which is chosen
