@@ -16,11 +16,14 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import llvmlite
 import numba
 import numpy as np
+from llvmlite.binding import get_host_cpu_name
 from numba import config
 
 from engine.atomic import write_atomic
+from engine.worker.kernels.cpu.llvm import features
 from engine.worker.kernels.cpu.machine_code import SUPPORTED, MachineCode, UnknownObject
 
 Called: TypeAlias = Callable[[int, int], object]  # with a thread's number, and how many there are
@@ -90,12 +93,13 @@ class Entry:
             _, form, (code, _) = cache._cache_file.load(kept)[0]
             function = compiled.fndesc.llvm_func_name
             assert form == "object"
+            assert compiled.signature.return_type == numba.types.none  # no memory for a result
             self._codes[key] = _callable(MachineCode(code, function))
             whole = function.encode() + b"\0" + code
             write_atomic(self._path(key), hashlib.sha256(whole).digest() + whole, OWN)
 
     def _path(self, key: tuple[Any, ...]) -> Path:
-        made_of = repr((KEEPING, _processor(), key)).encode()
+        made_of = repr((KEEPING, _processor(), self.kernel.__module__, key)).encode()
         name = f"{self.kernel.__qualname__}-{hashlib.sha256(made_of).hexdigest()[:16]}{ENDING}"
         return Path(str(_folder(self.kernel)), name)
 
@@ -116,11 +120,11 @@ def _folder(kernel: Any) -> str | None:
 
 @cache
 def _processor() -> list[str]:
-    """What machine code depends on, beside its source: the processor and what compiles for it."""
-    first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
-    named = [line for line in first if line.startswith(("vendor_id", "model name", "flags"))]
-    given = [str(each) for each in (config.CPU_NAME, config.CPU_FEATURES, config.OPT)]
-    return [*named, *given, numba.__version__]
+    """What machine code depends on, beside its source: the processor and what compiles for it, as
+    numba tells them apart. What Linux says of a processor may not be what a program runs on."""
+    name = config.CPU_NAME or get_host_cpu_name()
+    versions = numba.__version__, llvmlite.__version__
+    return [name, features(), str(config.OPT), *versions]
 
 
 def _callable(code: MachineCode) -> Any:
@@ -159,7 +163,7 @@ def _flatten(values: Any, kinds: list[Any], numbers: list[Any]) -> None:
         elif isinstance(value, np.ndarray):
             flags = value.flags
             order = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-            kinds.append((value.dtype.char, value.ndim, order, flags.writeable, flags.aligned))
+            kinds.append((value.dtype.str, value.ndim, order, flags.writeable, flags.aligned))
             place = value.__array_interface__["data"][0]
             sizes = 0, 0, value.size, value.itemsize, place, *value.shape, *value.strides
             numbers += map(_WORD, sizes)  # no owner: a kernel frees nothing

@@ -9,19 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
 from numba import config
 from numba.core import cgutils
+from numba.core.codegen import get_host_cpu_features
 
 LANES = 16
 
 
-def compiles_for(feature: str) -> bool:
-    """Whether kernels may use it: this processor has it, and NUMBA_CPU_FEATURES does not leave it
-    out."""
-    there = bool(get_host_cpu_features().get(feature, False))
+def features() -> str:
+    """What kernels may use, as LLVM is told by numba: "+avx2,-avx512f"."""
     named: str | None = config.CPU_FEATURES
-    return there and (named is None or f"+{feature}" in named.split(","))
+    return str(get_host_cpu_features()) if named is None else named
+
+
+def compiles_for(feature: str) -> bool:
+    """Whether kernels may use it: this processor has it, and no variable of numba's leaves it
+    out."""
+    return all(f"+{feature}" in each.split(",") for each in (get_host_cpu_features(), features()))
 
 
 class BFloat(ir.types.Type):  # type: ignore[misc]

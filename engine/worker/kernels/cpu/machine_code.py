@@ -1,8 +1,9 @@
 """Compiled kernels placed into memory without a compiler: object files of x86-64 for Linux.
 
 A kernel's object holds all that it calls but a few functions of the C library. What wraps it for
-Python asks for more; nobody calls that, so it is placed with a trap. LLVM would need 90 MB and a
-third of a second to do the same. Knows no kernel.
+Python asks for more; nobody calls that, so it is placed with a trap. An object of which anything
+else asks for more is refused. LLVM would need 90 MB and a third of a second to do the same. Knows
+no kernel.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import NamedTuple
 
 SUPPORTED = sys.platform == "linux" and platform.machine() == "x86_64"
 LIBRARIES = {None: ("memcpy", "memmove", "memset", "sched_yield"), "libm.so.6": ("expf", "floorf")}
-WRAPPERS = ("Py", "_Py", "numba_", "NRT_")  # what only wrappers ask for
-ALLOCATES = "NRT_MemInfo_alloc"  # no wrapper
+# what may ask for other functions: nobody calls these, or with nothing that has to be freed
+UNUSED = ("_ZN7cpython", "cfunc.", "NRT_decref")
 _MAGIC = b"\x7fELF\x02\x01"
 _HEADER, _SECTION, _SYMBOL, _MOVED = "<40xQ10xHHH", "<IIQQQQIIQQ", "<IBBHQQ", "<QQq"
 _PROGRAM, _SYMBOLS, _MOVES, _EMPTY = 1, 2, 4, 8  # kinds of sections
@@ -42,6 +43,13 @@ class _Section(NamedTuple):
     link: int
     info: int
     align: int
+
+
+class _Symbol(NamedTuple):
+    name: str
+    section: int
+    value: int
+    size: int
 
 
 class MachineCode:
@@ -77,18 +85,29 @@ class MachineCode:
             if each.kind != _EMPTY:
                 self._memories[written][at : at + each.size] = _bytes(code, each)
         self._memories[0][trap[1] : trap[1] + len(_TRAP)] = _TRAP
-        addresses = []
+        addresses: list[int | None] = []  # None: it is not here
         for number, (name, section, value, _) in enumerate(symbols):
-            if section == 0:
-                addresses.append(_outside(name) or bases[0] + trap[1])
+            found = common.get(number) or places.get(section)
+            if section == 0 or found is None:
+                addresses.append(_outside(name) if section == 0 else None)
                 continue
-            written, at = common.get(number) or places.get(section) or (0, 0)
-            addresses.append(bases[written] + at + (0 if number in common else value))
+            addresses.append(bases[found[0]] + found[1] + (0 if number in common else value))
         for each in sections:
             if each.kind == _MOVES and placed[each.info]:
                 written, start = places[each.info]
-                _relocate(self._memories[written], start, bases[written], code, each, addresses)
-        self.start = addresses[[name for name, *_ in symbols].index(function)]
+                unused = _unused(symbols, each.info)
+                for at, symbol, kind, more in _moves(code, each):
+                    address = addresses[symbol]
+                    if address is None and any(at in own for own in unused):
+                        address = bases[0] + trap[1]
+                    if address is None:
+                        raise UnknownObject(f"it calls {symbols[symbol][0]}")
+                    place = self._memories[written], bases[written], start + at
+                    _relocate(*place, kind, address + more)
+        begin = addresses[[name for name, *_ in symbols].index(function)]
+        if begin is None:
+            raise UnknownObject(f"it has no {function}")
+        self.start = begin
         size = len(self._memories[0])
         protect = ctypes.CDLL(None, use_errno=True).mprotect
         protect.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
@@ -106,10 +125,9 @@ def _sections(code: bytes) -> Iterator[_Section]:
         yield _Section(_text(code, texts + name), kind, flags, at, size, link, info, align)
 
 
-def _symbols(code: bytes, table: _Section, names: _Section) -> Iterator[tuple[str, int, int, int]]:
-    """Name, section, value and size of each."""
+def _symbols(code: bytes, table: _Section, names: _Section) -> Iterator[_Symbol]:
     for name, _, _, section, value, size in struct.iter_unpack(_SYMBOL, _bytes(code, table)):
-        yield _text(code, names.start + name), section, value, size
+        yield _Symbol(_text(code, names.start + name), section, value, size)
 
 
 def _text(code: bytes, start: int) -> str:
@@ -139,24 +157,31 @@ def _address(memory: mmap.mmap) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 
-def _outside(name: str) -> int:
-    """The address of a function that is not in the object; 0: only a wrapper calls it."""
+def _outside(name: str) -> int | None:
+    """The address of a function that is not in the object; None: not known here."""
     for library, functions in LIBRARIES.items():
         if name in functions:
-            function = getattr(ctypes.CDLL(library), name)
-            return ctypes.cast(function, ctypes.c_void_p).value or 0
-    if name and (not name.startswith(WRAPPERS) or name.startswith(ALLOCATES)):
-        raise UnknownObject(f"it calls {name}")
-    return 0
+            return ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
+    return None
 
 
-def _relocate(
-    memory: mmap.mmap, start: int, base: int, code: bytes, moves: _Section, addresses: Sequence[int]
-) -> None:
+def _unused(symbols: Sequence[_Symbol], section: int) -> list[range]:
+    """Where functions of a section are that nobody calls."""
+    return [
+        range(each.value, each.value + each.size)
+        for each in symbols
+        if each.section == section and each.name.startswith(UNUSED)
+    ]
+
+
+def _moves(code: bytes, moves: _Section) -> Iterator[tuple[int, int, int, int]]:
+    """Place, symbol, kind and what is added, of each."""
     for at, info, more in struct.iter_unpack(_MOVED, _bytes(code, moves)):
-        kind, value = info & 0xFFFFFFFF, addresses[info >> 32] + more
-        if kind not in (_WHOLE, _RELATIVE):
-            raise UnknownObject(f"relocation {kind}")
-        if kind == _RELATIVE:
-            value -= base + start + at
-        struct.pack_into("<Q", memory, start + at, value % (1 << 64))
+        yield at, info >> 32, info & 0xFFFFFFFF, more
+
+
+def _relocate(memory: mmap.mmap, base: int, at: int, kind: int, value: int) -> None:
+    if kind not in (_WHOLE, _RELATIVE):
+        raise UnknownObject(f"relocation {kind}")
+    relative = base + at if kind == _RELATIVE else 0
+    struct.pack_into("<Q", memory, at, (value - relative) % (1 << 64))

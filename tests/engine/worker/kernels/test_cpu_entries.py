@@ -102,19 +102,56 @@ def test_code_of_another_processor_is_not_taken(
     assert entry.kernel.overloads
 
 
-def test_a_kernel_that_needs_memory_of_its_own_is_left_to_numba(folder: Path) -> None:
-    def fill(number, threads, out):  # type: ignore[no-untyped-def]
-        own = np.empty(len(out), np.float32)
-        for n in range(len(out)):
-            own[n] = n
-        for n in range(len(out)):
-            out[n] = own[len(out) - 1 - n]
+@pytest.mark.parametrize(
+    ("name", "value"), [("CPU_NAME", "haswell"), ("CPU_FEATURES", "+avx2"), ("ENABLE_AVX", None)]
+)
+def test_what_numba_is_told_to_compile_for_is_another_processor(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    entry = Entry(mixed())
+    before = entry._path(())
+    entries._processor.cache_clear()
+    monkeypatch.setattr(config, name, not config.ENABLE_AVX if value is None else value)
+    try:
+        assert entry._path(()) != before
+    finally:
+        entries._processor.cache_clear()
 
-    entry = Entry(compiled()(fill))
+
+def test_kernels_of_one_name_in_two_modules_are_two(folder: Path) -> None:
+    one, other = mixed(), mixed()
+    other.__module__ = "engine.worker.kernels.cpu.another"
+    assert Entry(one)._path(()) != Entry(other)._path(())
+
+
+def remembers(number, threads, out):  # type: ignore[no-untyped-def]
+    own = np.empty(len(out), np.float32)
+    for n in range(len(out)):
+        own[n] = n
+    for n in range(len(out)):
+        out[n] = own[len(out) - 1 - n]
+
+
+def draws(number, threads, out):  # type: ignore[no-untyped-def]
+    for n in range(len(out)):
+        out[n] = len(out) - 1 - n + (np.random.random() - 0.5) / 1000
+
+
+def answers(number, threads, out):  # type: ignore[no-untyped-def]
+    for n in range(len(out)):
+        out[n] = len(out) - 1 - n
+    return out[0], out[1], out[2], out[3]
+
+
+@pytest.mark.parametrize("kernel", [remembers, draws, answers])
+def test_a_kernel_that_needs_more_than_it_is_given_is_left_to_numba(
+    folder: Path, kernel: Any
+) -> None:
+    entry = Entry(compiled()(kernel))
     for _ in range(2):
         out = np.zeros(4, np.float32)
         entry(out)(0, 1)
-        assert out.tolist() == [3, 2, 1, 0]
+        assert out.round().tolist() == [3, 2, 1, 0]
     assert not are_kept(entry.kernel)
 
 

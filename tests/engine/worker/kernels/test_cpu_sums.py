@@ -92,3 +92,6 @@ def test_kernels_leave_out_what_numba_is_told_to_leave_out(monkeypatch: pytest.M
     monkeypatch.setattr("numba.config.CPU_FEATURES", f"+{other}")
     assert llvm.compiles_for(other)
     assert not llvm.compiles_for(one)
+    monkeypatch.undo()
+    monkeypatch.setattr("numba.config.ENABLE_AVX", 0)
+    assert not any(llvm.compiles_for(each) for each in there if each.startswith("avx"))
