@@ -108,13 +108,26 @@ def pick_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if known else torch.float32
 
 
+@cache
+def compiles_kernels() -> bool:
+    """Whether kernels for CPUs can be compiled: numba is there, knows this numpy, and is not told
+    to compile nothing. Who asks for kernels all the same is told why not."""
+    try:
+        from numba import config  # imported late: GPUs do without
+    except Exception:  # of numba, numpy or LLVM's library
+        return False
+    return not config.DISABLE_JIT
+
+
 def multiplies_bfloat16() -> bool:
-    """Whether kernels may multiply bfloat16 here: this processor does it itself, and
-    NUMBA_CPU_FEATURES does not leave it out, which would end numba's compiler."""
-    from numba import config  # imported late: GPUs do without
+    """Whether kernels may multiply bfloat16 here: this processor does it itself, and no variable
+    of numba's leaves it out, which would end its compiler."""
+    if not compiles_kernels():
+        return False
+    from numba import config
 
     named: str | None = config.CPU_FEATURES
-    if named and "+avx512bf16" not in named.split(","):
+    if not config.ENABLE_AVX if named is None else "+avx512bf16" not in named.split(","):
         return False
     known: Callable[[], bool] | None = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
     return known is not None and known()

@@ -13,16 +13,18 @@ import mmap
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from engine.worker.lean_torch import lean
 
 NOT_USED = ("scipy", "cffi")
 CODE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-xp .*\.so(?:\.\d+)*$", re.MULTILINE)
+
+# of a page in /proc/self/pagemap: a word, whose last byte says what it is
+WORD, HELD, OF_FILE = 8, 0xC0, 0x20
 
 
 class _Absent:
@@ -66,26 +68,43 @@ def _import_torch() -> None:
     from engine.worker.worker import TorchWorker  # noqa: F401
 
 
+def _compiles_kernels() -> bool:
+    from engine.worker.device import compiles_kernels
+
+    return compiles_kernels()
+
+
 def _import_kernels() -> None:
     from engine.worker.codec.cpu_decoder import CpuDecoder  # noqa: F401
     from engine.worker.kernels.cpu.predictor import predict  # noqa: F401
 
 
 def let_go_of_libraries() -> None:
-    """Of the pages of their code, which nobody has changed: those that are called come back from
-    the file, or from the system's copy of it."""
+    """Of the pages of their code, unless some were changed: those that are called come back from
+    the file, or from the system's copy of it. Without /proc, as in some sandboxes, they stay."""
     if sys.platform != "linux":
         return
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    for found in CODE.finditer(Path("/proc/self/maps").read_text(errors="replace")):
-        start, stop = (int(each, 16) for each in found.groups())
-        advise(start, stop - start, mmap.MADV_DONTNEED)
+    with suppress(OSError):
+        maps = Path("/proc/self/maps").read_text(errors="replace")
+        with Path("/proc/self/pagemap").open("rb") as pages:
+            for found in CODE.finditer(maps):
+                start, stop = (int(each, 16) for each in found.groups())
+                if not _is_changed(pages, start, stop):
+                    advise(start, stop - start, mmap.MADV_DONTNEED)
+
+
+def _is_changed(pages: BinaryIO, start: int, stop: int) -> bool:
+    """Whether a page is no longer the file's, as relocations and other programs' hooks leave it."""
+    pages.seek(start // mmap.PAGESIZE * WORD)
+    words = pages.read((stop - start) // mmap.PAGESIZE * WORD)
+    return any(kind & HELD and not kind & OF_FILE for kind in set(words[WORD - 1 :: WORD]))
 
 
 with _absent():
     _import_torch()
-    if find_spec("numba"):
+    if _compiles_kernels():
         _import_kernels()
         _prepare_numba()
 let_go_of_libraries()

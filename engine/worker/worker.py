@@ -10,7 +10,6 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from subprocess import Popen
 
 import torch
@@ -27,6 +26,7 @@ from engine.worker.cpu_start import CpuStart
 from engine.worker.cuda_graphs import synchronize
 from engine.worker.device import (
     LARGE_WEIGHTS,
+    compiles_kernels,
     disable_tf32,
     pick_device,
     pick_dtype,
@@ -355,7 +355,7 @@ class TorchWorker:
         takes = settings.fast and settings.weights != "full" and self.dtype == torch.float32
         if not takes or settings.cache is None or self.device.type != "cpu":
             return None
-        if find_spec("numba") is None:
+        if not compiles_kernels():
             return None
         folder = self._checkpoints[talker].folder
         return CpuStart(StartCache(settings.cache), folder, settings.weights)

@@ -76,8 +76,12 @@ def test_what_kernels_are_told_to_leave_out_is_not_multiplied(
 ) -> None:
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True, raising=False)
     monkeypatch.setattr(config, "CPU_FEATURES", None)
+    monkeypatch.setattr(config, "ENABLE_AVX", 1)
     assert device.multiplies_bfloat16()
     monkeypatch.setattr(config, "CPU_FEATURES", "+avx2,+avx512bf16")
     assert device.multiplies_bfloat16()
     monkeypatch.setattr(config, "CPU_FEATURES", "+avx2,+avx512vnni")
+    assert not device.multiplies_bfloat16()
+    monkeypatch.setattr(config, "CPU_FEATURES", None)
+    monkeypatch.setattr(config, "ENABLE_AVX", 0)
     assert not device.multiplies_bfloat16()

@@ -62,6 +62,63 @@ assert of_files() < before - 10, (before, of_files())
 assert float((torch.ones(300, 300) @ torch.ones(300, 300)).sum()) == 300**3
 """
 
+CHANGED = """
+import ctypes, mmap, re
+import engine.worker.early_imports as early
+from pathlib import Path
+
+maps = Path("/proc/self/maps").read_text()
+(end,) = re.findall(r"-([0-9a-f]+) r-xp .*/libc10\\.so", maps)
+protect = ctypes.CDLL(None).mprotect
+protect.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+page = int(end, 16) - mmap.PAGESIZE
+assert not protect(page, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+last = ctypes.c_ubyte.from_address(page + mmap.PAGESIZE - 1)
+last.value ^= 1  # behind the code: as relocations or another program's hook would
+changed = last.value
+assert not protect(page, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC)
+early.let_go_of_libraries()
+assert last.value == changed
+"""
+
+NO_PROC = """
+from pathlib import Path
+
+read = Path.read_text
+
+def refuse(self, *given, **named):
+    if str(self).startswith("/proc"):
+        raise FileNotFoundError(self)
+    return read(self, *given, **named)
+
+Path.read_text = refuse
+import engine.worker.early_imports
+"""
+
+TOLD = """
+import os
+
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+import engine.worker.early_imports
+from engine.worker.device import compiles_kernels, multiplies_bfloat16
+
+assert not compiles_kernels() and not multiplies_bfloat16()
+"""
+
+OLD = """
+class Old:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "numba":
+            raise ImportError("Numba needs NumPy 2.3 or less.")
+
+sys.meta_path.insert(0, Old)
+import engine.worker.early_imports
+from engine.worker.device import compiles_kernels, multiplies_bfloat16
+
+assert not compiles_kernels() and not multiplies_bfloat16()
+"""
+
 FAILS = """
 from engine.worker import lean_torch
 
@@ -75,9 +132,11 @@ torch.Generator()
 
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="pages are counted in /proc")
+OF_LINUX = (pytest.param(each, marks=LINUX) for each in (LETS_GO, CHANGED))
+CODES = [ALL, FAILS, NO_PROC, TOLD, OLD, *OF_LINUX]
 
 
-@pytest.mark.parametrize("code", [ALL, FAILS, pytest.param(LETS_GO, marks=LINUX)])
+@pytest.mark.parametrize("code", CODES)
 def test_what_is_left_out_is_there_for_those_who_ask(code: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error::ImportWarning", "-c", f"import sys\n{code}"],

@@ -24,6 +24,9 @@ def version_of(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
+if config.DISABLE_JIT:
+    raise ImportError("NUMBA_DISABLE_JIT says that nothing is to be compiled")
+
 VERSION = version_of(Path(__file__).parent)
 EVERY = 5.0  # seconds between two lines about what is compiled
 
