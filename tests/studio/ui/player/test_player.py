@@ -175,7 +175,8 @@ def smooth_in_the_end(tap: Tap, transport: str) -> bool:
     press(tap, transport)
     tap.wait(OVER)
     gaps = tap.gaps()
-    assert gaps
+    if not gaps:  # the page itself began late: nothing to be learned
+        return False
     assert len(gaps) == tap.state()["report"]["underruns"]
     return len(gaps) <= 2 and all(end < len(tap.sound()) * 2 / 3 for _, end in gaps)
 
