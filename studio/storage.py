@@ -51,8 +51,13 @@ def sweep_unfinished(folder: Path) -> None:
     """Delete files that a crash left unfinished; recent ones may still be written."""
     for path in folder.glob(f".*{PARTIAL_SUFFIX}"):
         with suppress(OSError):
-            if time.time() - path.stat().st_mtime > STALE:
+            if is_stale(path):
                 path.unlink()
+
+
+def is_stale(path: Path) -> bool:
+    """Whether nobody writes it any more. Raises OSError where it is gone."""
+    return time.time() - path.stat().st_mtime > STALE
 
 
 def read_sound(path: Path) -> Pcm:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine.text.references import Rule
+from engine.text.rules import Rule
 
 _FIGURED = {  # words written with figures
     "b4": "before", "gr8": "great", "m8": "mate", "l8r": "later", "l8": "late", "w8": "wait",

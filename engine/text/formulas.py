@@ -10,7 +10,7 @@ import re
 
 from engine.text.letters import letter_names
 from engine.text.number_words import ordinal
-from engine.text.references import Rule
+from engine.text.rules import Rule, rewritten
 
 _FUNCTIONS = {
     "sin": "sine", "cos": "cosine", "tan": "tangent", "ln": "natural log", "exp": "exponential",
@@ -86,7 +86,4 @@ _ANY = re.compile(r"[(√∛!/:]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|QoS|[
 
 
 def formulas(text: str) -> str:
-    if _ANY.search(text):
-        for pattern, say in _RULES:
-            text = pattern.sub(say, text)
-    return text
+    return rewritten(text, _RULES, _ANY)

@@ -6,13 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TypeAlias
 
 from engine.text.abbreviations import COUNTED, roman_value
 from engine.text.letters import letter_names
-
-Rule: TypeAlias = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
+from engine.text.rules import Rule
 
 _BOOKS = {
     "Gen": "Genesis", "Exod": "Exodus", "Ex": "Exodus", "Jn": "John",

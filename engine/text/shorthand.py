@@ -20,7 +20,8 @@ from engine.text.dates import (
 )
 from engine.text.letters import letter_names
 from engine.text.number_words import cardinal, raised_to
-from engine.text.references import REFERENCES, Rule
+from engine.text.references import REFERENCES
+from engine.text.rules import Rule, rewritten
 
 _TIMES = {"wk": "week", "mo": "month", "yr": "year", "hr": "hour"}
 _WINDS = {
@@ -459,7 +460,4 @@ _ANY = re.compile(
 
 
 def shorthand(text: str) -> str:
-    if _ANY.search(text):
-        for pattern, say in (*CHAT, *_RULES, *REFERENCES):
-            text = pattern.sub(say, text)
-    return text
+    return rewritten(text, (*CHAT, *_RULES, *REFERENCES), _ANY)

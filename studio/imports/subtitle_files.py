@@ -26,9 +26,7 @@ AT_ONCE = 100  # milliseconds within which the next caption of a roll begins
 
 _MARKS = re.compile(r"\{\\[^{}]*\}|</?(?:i|b|u|s|c|font|ruby|rt|lang)\b[^<>]*>|<[\d:.]+>", re.I)
 _BREAK = re.compile(r"\\[Nn]")
-_WORD_TIME = re.compile(
-    r"<[\d:.,]{5,15}>"
-)  # a line with two of them is taken for a caption's times
+_WORD_TIME = re.compile(r"<[\d:.,]{5,15}>")  # two in a line are taken for a caption's times
 _DASH = re.compile(r"\s*(?:<i>|\{\\[^{}]*\})?\s*[-–—]\s*")
 _NEXT_VOICE = re.compile(r"(?=<v[.\s])")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]{1,60})>")

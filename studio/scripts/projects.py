@@ -34,10 +34,10 @@ from studio.scripts.model import MAX_LINES, Line, Record, Script
 from studio.scripts.music.cue import Cues
 from studio.scripts.superseded import note_superseded
 from studio.storage import (
-    STALE,
     Timestamp,
     is_plain_file,
     is_safe_id,
+    is_stale,
     new_id,
     plain_files,
     sweep_unfinished,
@@ -180,7 +180,7 @@ class Projects:
             folder.mkdir(parents=True, exist_ok=True)
         for unfinished in folder.glob(f"{_UNFINISHED}*"):  # by a crash, or by another program now
             with suppress(OSError):
-                if time.time() - unfinished.stat().st_mtime > STALE:
+                if is_stale(unfinished):
                     shutil.rmtree(unfinished, ignore_errors=True)
         self._folder = folder
         self._clock = clock

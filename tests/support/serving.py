@@ -17,6 +17,15 @@ PATIENCE = 60.0  # seconds that a busy machine may take
 LOOK = 0.005  # seconds between two looks
 
 
+def on_loop() -> bool:
+    """Whether this runs on an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 class ClosingServer(uvicorn.Server):
     """Cuts off at its end whoever is still connected: a socket left open is a warning."""
 

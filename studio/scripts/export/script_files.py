@@ -26,9 +26,8 @@ from studio.scripts.timeline import Timeline, build_timeline, check_whole
 Step: TypeAlias = Literal["loudness", "subtitles", "audio"]  # of an export, in this order
 OnStep: TypeAlias = Callable[[Step, float], object]  # called with the progress of a step, 0 to 1
 
-_DEVICE = re.compile(
-    r"|con|prn|aux|nul|(?:com|lpt)[\d¹²³]", re.IGNORECASE
-)  # of Windows; or nothing
+# Of Windows, or nothing.
+_DEVICE = re.compile(r"|con|prn|aux|nul|(?:com|lpt)[\d¹²³]", re.IGNORECASE)
 
 _THREE_LETTERS = {
     "zh": "zho", "en": "eng", "ja": "jpn", "ko": "kor", "de": "deu", "fr": "fra", "ru": "rus",

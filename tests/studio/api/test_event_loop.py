@@ -17,19 +17,12 @@ from studio.api.routes import speech, voices
 from studio.api.websocket.ws_utterance import Split
 from tests.studio.api.routes.test_voices import upload
 from tests.studio.api.websocket.ws_client import DONE, PATH, config, hear, say
+from tests.support.serving import on_loop
 
 BOOK = {"input": "A word. " * (LONG_TEXT // 8 + 1), "max_new_tokens": 10}
 HELLO = {"input": "Hello there."}
 
 Ask = Callable[[TestClient], Any]
-
-
-def on_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def listed(client: TestClient) -> Any:

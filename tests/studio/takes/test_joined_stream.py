@@ -12,16 +12,9 @@ from engine.testing import Costs, FakeEngine
 from studio.context import Studio
 from studio.takes.joined_stream import JoinedStream
 from studio.ui.endpoints import Endpoints
+from tests.support.serving import on_loop
 
 LINE, LONG = (SpeechRequest(text, Preset("ryan")) for text in ("A line.", "A line. " * 40))
-
-
-def on_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 @pytest.fixture
