@@ -39,6 +39,7 @@ _BEFORE_NUMBERS = {
     "reg": "regulation", "regs": "regulations", "elev": "elevation", "alt": "altitude",
     "vis": "visibility", "tab": "table", "ll": "lines", "jct": "junction", "pg": "page",
     "bldg": "building", "col": "column", "ps": "psalm",
+    "eqs": "equations", "refs": "references", "vv": "verses", "sc": "scene", "mag": "magnitude",
 }  # fmt: skip
 _PHRASES = {
     "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
@@ -63,6 +64,11 @@ _PHRASES = {
     "ppl": "people", "msg": "message", "msgs": "messages", "govt": "government",
     "mgmt": "management", "mos.": "months", "pkg.": "package", "pkgs.": "packages", "qts.":
     "quarts", "edn.": "edition", "vit.": "vitamin", "flr.": "floor", "et seq.": "and following",
+    "w/c": "week commencing", "y/e": "year ending", "spd.": "speed",
+    **{f"{start}{mark}{end}": word for mark in "'’" for start, end, word in (
+        ("cont", "d", "continued"), ("int", "l", "international"), ("gov", "t", "government"),
+        ("nat", "l", "national"), ("ass", "n", "association"), ("dep", "t", "department"),
+    )},
     **{word: letter_names(word) for word in (
         "idk", "tbh", "brb", "btw", "imho", "fyi", "omg", "smh", "ngl", "ikr", "tba", "tbc", "rofl",
     )},
@@ -72,10 +78,12 @@ SHORTENED = sorted(  # words that a full stop shortens
     | {phrase[:-1] for phrase in _PHRASES if re.fullmatch(r"[a-z]+\.", phrase)}
     | {"vs"}
 )
-BARE = frozenset({*(phrase for phrase in _PHRASES if phrase.isalpha()), "u", "r"})  # no mark
+BARE = frozenset(
+    {*(phrase for phrase in _PHRASES if phrase.replace("'", "").isalpha()), "u", "r"}
+)  # no mark
 COUNTED = (
     "Chapter|Part|Act|Scene|Volume|Vol|Book|Section|Article|War|Phase|Level|Type|Class|Episode|"
-    "Season|Title|Grade|Stage|Round|Bowl|Figure|Table|Appendix|Canto|Mark|Tier|Schedule|Unit|Step"
+    "Season|Title|Annex|Grade|Stage|Round|Bowl|Figure|Table|Appendix|Canto|Mark|Tier|Schedule|Unit|Step"
 )
 _RULERS = frozenset(
     _WORD.findall(
@@ -103,6 +111,10 @@ _ROMAN = re.compile(
 )
 _NTH = re.compile(r"(?<=[Tt]he )(X{1,3}(?:IX|IV|V?I{0,3})|VI{2,3})(?=\s[A-Z][a-z]{3,})")
 _CENTURY = re.compile(r"(?<!\w)([XVI]{1,5})(?:th)?(?=\s[Cc]entur(?:y|ies)\b)")
+_LAW = re.compile(  # "XIV: After the …" behind a sentence
+    r"(?:^|(?<=[.!?]\s))(?=[IVXL]{2,8}[:.]\s[A-Z])"
+    r"(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{0,3}))(?=[:.])"
+)
 _ROMAN_YEAR = re.compile(
     r"(?<!\w)(?=[MDCLXVI]{5,12}\b)M{1,2}(?:CM|CD|D?C{0,3})"
     r"(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?!\w)"
@@ -120,7 +132,7 @@ _AFTER = re.compile(
 _NUMBERED = re.compile(
     r"(?<![\w.'’])(?:(?<![0-9]\s)|(?=No\.))"
     rf"((?i:{'|'.join(sorted(_BEFORE_NUMBERS, key=len, reverse=True))}))\.\s?"
-    r"(?=\(?[0-9]|(?!I\b)[IVXL]{1,6}\b|(?<=[Vv]ol\.\s)I\b(?!['’]|\s[a-hj-z]))"
+    r"(?=[(\[]?[0-9]|(?!I\b)[IVXL]{1,6}\b|(?<=[Vv]ol\.\s)I\b(?!['’]|\s[a-hj-z]))"
 )
 _INSIDE = re.compile(r"[a-z,]\s$")  # a sentence, where a capital begins a name
 _DETERMINER = re.compile(r"(?:\b(?:the|my|his|her|its|our|your)|['’]s)\s$", re.IGNORECASE)
@@ -152,7 +164,7 @@ _INITIAL = re.compile(r"(?<![\w.])([B-HJ-Z]|[AI](?=\.\s[A-Z]\.))\.(?=\s?[A-Z][a-
 _LETTER = re.compile(r"(?<![\w'’.])([B-HJ-NP-Z])(?![\w'’]|\.[A-Za-z])")
 _LETTER_A = re.compile(
     r"(?<=\b(?i:plan|from|type|team|unit|part|side)\s)A(?!\w)|(?<=\b(?i:grade|group|point|class|level)\s)A(?!\w)|"
-    r"(?<=\b(?i:vitamin|section)\s)A(?!\w)|(?<=\b(?i:option|letter|answer)\s)A(?!\w)|(?<=\b(?i:an)\s)A(?!\w)|"
+    r"(?<=\b(?i:vitamin|section|exhibit)\s)A(?!\w)|(?<=\b(?i:option|letter|answer)\s)A(?!\w)|(?<=\b(?i:an)\s)A(?!\w)|"
     r"(?<!\w)A(?=\s(?:to|or|and|&|→|->)\s[B-Z]\b)"
 )
 _HYPHENED = re.compile(r"(?<!\w['’])(?<![\w-])([A-Za-z])-(?=[a-z]{2})")
@@ -168,6 +180,7 @@ def abbreviations(text: str, before: str) -> str:
     """The text with its abbreviations and Roman numerals written out. `before`: to its left."""
     if text.startswith("no. ") and text[4:5].islower() and _DETERMINER.search(before):
         text = f"number{text[3:]}"
+    text = _LAW.sub(lambda match: _say_law(match, before), text)
     text = _SHOUTED_TITLE.sub(lambda match: match[0].capitalize(), text)
     text = _SHOUTED_NAME.sub(_say_shouted_name, text)
     text = _EXTENSION.sub("extension ", text)
@@ -278,6 +291,12 @@ def _say_shouted_name(match: re.Match[str]) -> str:
     """ "GEORGE VI", "CHAPTER IV": as small letters, so that the numeral is seen."""
     name = match[0].capitalize()
     return name if name in _RULERS or _COUNT.match(name) else match[0]
+
+
+def _say_law(match: re.Match[str], before: str) -> str:
+    if not match.start() and before.rstrip()[-1:] not in (".", "!", "?"):
+        return match[0]
+    return cardinal(str(roman_value(match[1]))).capitalize()
 
 
 def _say_roman(match: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ MONTHS = (
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTH = "|".join([*MONTHS, *(rf"{month[:3]}\b\.?" for month in MONTHS), r"Sept\b\.?"])
 SHORT_MONTHS = "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
-SHORT_DAYS = r"Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
+SHORT_DAYS = r"Mon|Tues?|Weds?|Thu(?:rs?)?|Fri|Sat|Sun"
 _YEAR = r"[12][0-9]{3}"
 _NO_MORE = r"(?![\w]|[.,:/-][0-9])"
 
@@ -51,6 +51,14 @@ _DECADE_BEFORE = re.compile(
 _AGES = re.compile(r"(?<=[A-Za-z]-)([0-9]{1,2})s(?!\w)")  # "under-16s", "F-16s"
 _SHORT_YEAR = re.compile(r"(?<=\s)['’‘]([0-9]{2})(?!\w)")
 _HALF = r"(?:\s?([AaPp])(?:\.\s?[Mm]\.?|[Mm])(?!\w))"
+_HALF_LETTER = re.compile(r"(?<![\w.,:/])((?:1[0-2]|0?[1-9]):[0-5][0-9])([ap])(?![\w.])")  # 7:30p
+_ZULU = re.compile(r"(?<![\w:])([0-2][0-9]:[0-5][0-9])Z(?!\w)")
+_LOGGED = re.compile(  # 4-Apr-2021
+    rf"(?<![\w-])([0-3]?[0-9])-({SHORT_MONTHS}|May)-((?:19|20)?[0-9]{{2}})(?![\w-])"
+)
+_DECADE_OF = re.compile(  # "60s music"
+    r"(?<![\w'’])([2-9]0s)(?=\s(?:music|rock|pop|fashion|styles?|movies?|films?|sitcoms?|hits|disco|nostalgia|hair)\b)"
+)
 _CLOCK = re.compile(
     rf"(?<![\w.,:/-])([01]?[0-9]|2[0-4])[:]([0-5][0-9])(?::([0-5][0-9]))?(\.[0-9]{{1,3}})?(?:h\b)?{_HALF}?(?![\w:])"
 )
@@ -64,7 +72,7 @@ _HOURS = re.compile(
     rf"(?<![\w.,:/])(1[0-2]|0?[1-9])((?::[0-5][0-9])?)\s?[-–—]\s?(?=(?:1[0-2]|0?[1-9])(?::[0-5][0-9])?{_HALF})"
 )
 _SPAN = re.compile(
-    r"(?<=[AaPp][Mm])\s?[-–—]\s?(?=[0-9])|(?<=[AaPp]\.[Mm]\.)\s?[-–—]\s?(?=[0-9])|(?<=[0-9]:[0-5][0-9])\s?[-–—]\s?(?=[0-9]{1,2}:)"
+    r"(?<=[AaPp][Mm])\s?[-–—]\s?(?=[0-9]|noon\b|midnight\b)|(?<=[AaPp]\.[Mm]\.)\s?[-–—]\s?(?=[0-9])|(?<=[0-9]:[0-5][0-9])\s?[-–—]\s?(?=[0-9]{1,2}:)"
 )
 _VERSES = re.compile(
     r"(?<![\w.,:/-])([0-9]{1,3}):([0-9]{1,3})\s?[-–]\s?(?=[0-9]{1,3}(?![\w:-]|[.,][0-9]))"
@@ -79,6 +87,8 @@ _BOOKS = (
 _VERSE = re.compile(rf"\b({_BOOKS})\s([0-9]{{1,3}}):([1-9][0-9]{{0,2}})(?![\w:])")
 _MILITARY = re.compile(
     r"(?<![\w.,:/-])(0[0-9]|1[0-9]|2[0-3])([0-5][0-9])\s?(?:hrs?\b(?:\.(?=\s[a-z]))?|hours\b)"
+    r"|(?:(?<=\b[Aa]t )|(?<=\b[Bb]y )|(?<=ntil )|(?<=\bwas ))(0[0-9])([0-5][0-9])"
+    r"(?![\w]|[.,:/-][0-9])"
 )
 _ON_SLASHED = re.compile(
     r"(?<=\b[Oo]n )(0?[1-9]|1[0-2])/(0?[1-9]|[12][0-9]|3[01])(?![\w/]|[.,][0-9]|\sof\b)"
@@ -106,6 +116,8 @@ _ERA_FIRST = re.compile(r"\bAD\s([0-9]{1,4})(?!\w)")
 
 def dates(text: str) -> str:
     """Dates, days of the week, decades and eras."""
+    text = _LOGGED.sub(lambda m: f"{m[1]} {m[2]} {full_year(m[3])}", text)
+    text = _DECADE_OF.sub(lambda m: f"'{m[1]}", text)
     text = _ISO.sub(_say_iso, text)
     text = _SLASHED.sub(_say_slashed, text)
     for slashed in (_ON_SLASHED, _BY_SLASHED):
@@ -120,7 +132,7 @@ def dates(text: str) -> str:
     text = _MONTH_YEAR.sub(lambda m: f"{month_name(m[1])} {year(m[2])}", text)
     text = _SHORT_MONTH.sub(lambda m: month_name(m[1]), text)
     text = _ERA.sub(_say_era, text)
-    text = _ERA_FIRST.sub(lambda m: f"{letter_names('ad')} {cardinal(m[1])}", text)
+    text = _ERA_FIRST.sub(lambda m: f"{letter_names('ad')} {year(m[1])}", text)
     text = _DECADE.sub(lambda m: decade(m[1]) + (f" to {decade(m[2])}" if m[2] else ""), text)
     text = _AGES.sub(lambda m: decade(m[1]), text)
     text = _SHORT_DECADE.sub(_say_short_decade, text)
@@ -135,6 +147,7 @@ def _say_short_decade(match: re.Match[str]) -> str:
 
 def times(text: str) -> str:
     """Times of day and durations."""
+    text = _HALF_LETTER.sub(lambda m: f"{m[1]} {m[2]}m", _ZULU.sub(r"\1 Zulu", text))
     text = _VERSES.sub(_say_verses, text)
     text = _VERSE.sub(lambda m: f"{m[1]} {cardinal(m[2])} {cardinal(m[3])}", text)
     text = _MILITARY.sub(_say_military, text)
@@ -158,7 +171,7 @@ def _say_verses(match: re.Match[str]) -> str:
 
 def _say_military(match: re.Match[str]) -> str:
     """ "0630 hrs" -> "oh six thirty hours"."""
-    hour, minute = match.groups()
+    hour, minute = filter(None, match.groups())
     late = cardinal(minute) if minute[0] != "0" else f"oh {cardinal(minute)}"
     spoken = f"{'oh ' if hour[0] == '0' else ''}{cardinal(hour)}"
     return f"{spoken} {'hundred' if minute == '00' else late} hours"

@@ -23,6 +23,7 @@ _ELEMENTS = (  # of two letters; then those of one
 _SPELLED = {  # letters and figures that no other rule takes apart
     "IPv": "eye pee vee", "NVMe": "en vee em ee", "PCIe": "pee see eye ee", "IoT": "eye oh tee",
     "HbA1c": "aitch bee eigh one see", "QoS": "cue oh ess", "LaTeX": "lay tek",
+    "SaaS": "sass", "PaaS": "pass",
 }  # fmt: skip
 _STEPS = (
     "[Ss]tep|[Pp]art|[Pp]age|[Ss]lide|[Dd]ay|[Ll]ap|[Rr]ound|[Ee]pisode|[Qq]uestion|[Ll]evel|"
@@ -38,7 +39,8 @@ def _say_function(match: re.Match[str]) -> str:
 def _say_compound(match: re.Match[str]) -> str:
     """ "NaCl": the names of its letters; "PCs" are no caesium."""
     symbols = match[0]
-    if symbols.isalpha() and (symbols.isupper() or symbols[:-1].isupper()):
+    halide = symbols[-2:] in ("Cl", "Br") and symbols[:-2].isupper()
+    if symbols.isalpha() and not halide and (symbols.isupper() or symbols[:-1].isupper()):
         return symbols
     parts = re.findall(r"[A-Za-z]+|[0-9]+", symbols)
     return " ".join(letter_names(part) or part for part in parts)
@@ -57,6 +59,24 @@ _RULES: tuple[Rule, ...] = (
         re.compile(r"(?:(?<=[=±(]\s)|(?<=[=±]))[-−](?=[a-z](?!\w))"),
         lambda m: "minus ",
     ),
+    (  # 2NaOH
+        re.compile(rf"(?<![\w.,@-])([1-9])(?=(?:(?:{_ELEMENTS})[0-9]{{0,2}}){{2,6}}(?![\w'’@-]))(?=[A-Z]{{0,3}}[A-Z][a-z])"),
+        lambda m: f"{m[1]} ",
+    ),
+    (re.compile(r"\b(sin|cos|tan)(?=[²³⁻^])"), lambda m: _FUNCTIONS[m[1]]),
+    (  # a map's scale
+        re.compile(r"(?<![\w.,:/-])1:([0-9]{1,3}(?:,[0-9]{3}){1,3}|[0-9]{4,9})(?![\w:]|[.,][0-9])"),
+        lambda m: f"1 to {m[1]}",
+    ),
+    (
+        re.compile(r"(?<![\w.,:/-])([0-9]{1,3}(?:,[0-9]{3}){1,3}|[0-9]{4,9}):1(?![\w:]|[.,][0-9])"),
+        lambda m: f"{m[1]} to 1",
+    ),
+    (  # 5°C–10°C, 10p-20p
+        re.compile(r"(?:(?<=[0-9]°[CF])\s?[-–]\s?(?=[0-9]{1,3}\s?°)|(?<=[0-9]p)\s?[-–]\s?(?=[0-9]{1,2}p\b))"),
+        lambda m: " to ",
+    ),
+    (re.compile(r"(?<=[0-9]/[2-9] )mi\b"), lambda m: "mile"),
     (re.compile(r"∛\s?(?=[0-9a-z])"), lambda m: "cube root of "),
     (re.compile(r"√\s?(?=[0-9a-z])"), lambda m: "square root of "),
     (
@@ -75,14 +95,16 @@ _RULES: tuple[Rule, ...] = (
         re.compile(rf"\b({_STEPS})\s([0-9]{{1,3}})/([0-9]{{1,3}})(?![\w/]|[.,][0-9])"),
         lambda m: f"{m[1]} {m[2]} of {m[3]}",
     ),
-    (re.compile(r"(?<![\w-])(IPv(?=[46]\b)|(?:NVMe|PCIe|IoT|HbA1c|QoS|LaTeX)(?!\w))"),
+    (re.compile(r"(?<![\w-])(IPv(?=[46]\b)|(?:NVMe|PCIe|IoT|HbA1c|QoS|LaTeX|[SP]aaS)(?!\w))"),
      lambda m: _SPELLED[m[1]] + (" " if m[1] == "IPv" else "")),
     (
         re.compile(rf"(?<![\w.@-])(?:(?:{_ELEMENTS})[0-9]{{0,2}}){{2,6}}(?![\w'’@-])"),
         _say_compound,
     ),
 )  # fmt: skip
-_ANY = re.compile(r"[(√∛!/:]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|QoS|[-−][a-z]\b")
+_ANY = re.compile(
+    r"[(√∛!/:]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|QoS|aaS|(?:sin|cos|tan)[²³⁻^]|[-−][a-z]\b"
+)
 
 
 def formulas(text: str) -> str:

@@ -16,7 +16,10 @@ _SAID = {
     "™": " ", "®": " ", "→": " to ", "⇒": " to ", "➔": " to ", "➜": " to ", "➡": " to ", "←": " from ", "£": " pounds ",  # noqa: E501
     "€": " euros ", "$": " dollars ", "¥": " yen ", "°": " degrees ", "№": " number ",
     "\\": " backslash ", "~": " about ", "µ": " micro ", "‰": " per thousand ", "#": " hash ",
-    "¶": " paragraph ", "⌘": " command ", "⌥": " option ", "⇧": " shift ", "⌃": " control ",
+    "¶": " paragraph ", "∈": " in ", "∉": " not in ", "∑": " sum ", "∏": " product of ",
+    "∀": " for all ", "∃": " there is ", "∂": " partial ", "∪": " union ", "∩": " intersection ",
+    "∝": " proportional to ", "∴": " therefore ", "⊂": " subset of ", "⊆": " subset of ",
+    "⌘": " command ", "⌥": " option ", "⇧": " shift ", "⌃": " control ",
 }  # fmt: skip
 _LATIN = {
     "ß": "ss", "æ": "ae", "Æ": "Ae", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D",

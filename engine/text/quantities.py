@@ -49,7 +49,7 @@ _CODE = re.compile(
 )
 _FEET = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?['′’]\s?([0-9]{1,2})\s?(?:[\"″”]|''|(?![\w'′]))")
 _INCHES = re.compile(
-    r"(?<![\w.,\"“”'])([0-9]{1,3}(?:\.[0-9]{1,2})?)(?:[\"″]|''|\s?in\.?(?=\s?[,;)x×])|\s?in\.(?=\s[a-z])|\s?in(?=\s?=\s?[0-9])|\s?in(?=\s(?:thick|tall|long|wide|deep|high)\b))"
+    r"(?<![\w.,\"“”'])([0-9]{1,3}(?:\.[0-9]{1,2})?)(?:[\"″]|''|\s?in\.?(?=\s?[,;)x×])|(?<=[0-9])in(?=\s[a-z])|\s?in\.(?=\s[a-z])|\s?in(?=\s?=\s?[0-9])|\s?in(?=\s(?:thick|tall|long|wide|deep|high)\b))"
 )
 _TALL = re.compile(
     r"(?<![\w.,'‘])([0-9]{1,3})\s?(?:['’](?=\s(?:tall|long|wide|deep|high|thick|by|x)\b)|′)(?!\s?[0-9])"
@@ -75,9 +75,12 @@ _FRACTION = re.compile(
 _PRESSURE = re.compile(r"(?<![\w.,/])([0-9]{2,3})/([0-9]{2,3})(?=\s?mm\s?Hg\b)")
 _STONE = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?st\.?(?=,?\s[0-9]{1,2}\s?lbs?\b)")
 _BARE_UNIT = re.compile(  # behind a fraction or "per"
-    r"(?<=[a-z] )(tsps?|tbsps?|lbs?|oz|kg|km|cm|ml|yrs|hrs|mins|wks|secs)\b(?:\.(?=\s[a-z(]|,))?"
+    r"(?<=[a-z] )(tsps?|tbsps?|lbs?|fl oz|(?<!fl )oz|kg|km|cm|ml|yrs|hrs|mins|wks|secs)\b"
+    r"(?:\.(?=\s[a-z(]|,))?"
 )
-_SCALE_WORD = re.compile(r"\b(?:thousand|million|billion|trillion)\s$")
+_SCALE_WORD = re.compile(
+    r"\b(?:thousand|million|billion|trillion|and an? [a-z-]{4,9}|and [a-z]{3,5} [a-z-]{5,9}s)\s$"
+)
 _MINUTES = re.compile(r"\b(?:mins?|minutes?)\.?,?\s$")
 _SCIENTIFIC = re.compile(
     r"(?<![\w.,])([0-9]{1,6}(?:\.[0-9]{1,9})?)(?:e|E(?=[-+−])|\s?[x×*·]\s?10\^)([-+−]?)([0-9]{1,3})(?!\w)"
@@ -111,6 +114,13 @@ _PER_HUNDRED = re.compile(
 _HASH = re.compile(r"(?<![\w#])([Nn]umber\s)?(?:#|№\s?)(?=[0-9])")
 _MINUS = re.compile(r"(?<![\w)])[-−–](?=\.?[0-9])")
 _PLAIN = re.compile(rf"(?<![0-9])(?:(?<=\w)|(?<!\w))({NUMBER})")
+_SUM_OF = re.compile(  # "the $3.5tn debt", "his £2m house"
+    r"\s(?:acquisition|aid|bailout|bet|bid|bills?|bonds?|bonus|budget|buyout|cheque|contract|deals?|"
+    r"debts?|deficit|divorce|donation|economy|fee|fine|fund|gift|grant|hedge|hole|home|house|"
+    r"infrastructure|investment|jackpot|libel|loan|loss|mansion|market|merger|mortgage|note|offer|"
+    r"package|payment|pension|plan|prize|profit|programme?|project|recovery|rescue|stadium|stimulus|"
+    r"ransom|reward|settlement|shortfall|stake|surplus|takeover|ticket|transfer|valuation|voucher)\b"
+)
 _SUMS = {
     "-": "minus", "−": "minus", "–": "minus", "+": "plus", "×": "times", "*": "times",
     "÷": "divided by", "=": "equals", "<": "less than", ">": "greater than",
@@ -177,7 +187,7 @@ def amounts(text: str, before: str) -> str:
     text = _INCHES.sub(lambda match: _say_inches(match, before), text)
     text = _ACROSS.sub(" by ", text)
     text = _POWER.sub(_say_power, text)
-    return _FOLD.sub(lambda m: f"{number(m[1])} times", text)
+    return _FOLD.sub(lambda m: f"{number(m[1])} {'time' if m[1] == '1' else 'times'}", text)
 
 
 def plain_numbers(text: str, before: str) -> str:
@@ -203,9 +213,10 @@ def _say_money(match: re.Match[str]) -> str:
     if high:
         return f"{number(amount)} to {number(high)}{scaled} {plural(one)}{per}"
     whole, _, cents = amount.replace(",", "").partition(".")
+    single = _adjective(match) or _SUM_OF.match(match.string[match.end() :])
     if scale or (cents and (len(cents) != 2 or not part)):
-        return f"{number(amount)}{scaled} {one if _adjective(match) else plural(one)}{per}"
-    if not cents and _adjective(match):
+        return f"{number(amount)}{scaled} {one if single else plural(one)}{per}"
+    if not cents and single:
         return f"{number(amount)} {one}{per}"
     spoken = (
         [f"{cardinal(whole or '0')} {agree(one, whole)}"] if int(whole or 0) or not cents else []

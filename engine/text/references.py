@@ -36,9 +36,9 @@ REFERENCES: tuple[Rule, ...] = (
         re.compile(rf"\b({'|'.join(_BOOKS)})\.?\s(?=[0-9]{{1,3}}:[0-9])"),
         lambda m: f"{_BOOKS[m[1]]} ",
     ),
-    (re.compile(r"\b([Ee])p(s?)\.\s?(?=[0-9])"), lambda m: f"{m[1]}pisode{m[2]} "),
+    (re.compile(r"\b([Ee])p(s?)\.\s?(?=[0-9IVX])"), lambda m: f"{m[1]}pisode{m[2]} "),
     (
-        re.compile(r"\b[Ss]0?([0-9]{1,2})[Ee]0?([0-9]{1,2})\b"),
+        re.compile(r"\b[Ss]0?([0-9]{1,2})\s?[Ee]0?([0-9]{1,2})\b"),
         lambda m: f"season {m[1]} episode {m[2]}",
     ),
     (
@@ -61,6 +61,12 @@ REFERENCES: tuple[Rule, ...] = (
         lambda m: f"{letter_names('ISSN')} {' '.join(m[1])}, {' '.join(m[2])}",
     ),
     (re.compile(r"(?<=[0-9])ff\.?(?!\w)"), lambda m: " and following"),
+    (re.compile(r"\b(Eqs?|Refs?|Figs?)\.\s[(\[]([0-9]{1,3})[)\]](?!\s?[-–])"),
+     lambda m: f"{m[1]}. {m[2]}"),
+    (re.compile(r"(?<![\w.,-])((?:19|20)[0-9]{2})([a-d])(?=[,;)])"),
+     lambda m: f"{m[1]}, {letter_names(m[2])}"),
+    (re.compile(r"\bApp\.\s(?=[A-Z0-9](?!\w))"), lambda m: "Appendix "),
+    (re.compile(r"(?<=[a-z] )No\s(?=[0-9])"), lambda m: "number "),
     (re.compile(r"§§\s?"), lambda m: "sections "),
     (
         re.compile(r"\bFed\.\sR\.\s(Civ|Crim|App|Bankr)\.\sP\."),

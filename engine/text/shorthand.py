@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import re
 
-from engine.text.chat import CHAT
 from engine.text.dates import (
     MONTHS,
     SHORT_DAYS,
@@ -22,13 +21,8 @@ from engine.text.letters import letter_names
 from engine.text.number_words import cardinal, raised_to
 from engine.text.references import REFERENCES
 from engine.text.rules import Rule, rewritten
+from engine.text.units import EACH, PORTIONS, SIZES, SPOONS, SQUARES, TIMES
 
-_TIMES = {"wk": "week", "mo": "month", "yr": "year", "hr": "hour"}
-_WINDS = {
-    "N": "north", "S": "south", "E": "east", "W": "west", "NE": "north-east", "NW": "north-west",
-    "SE": "south-east", "SW": "south-west",
-}  # fmt: skip
-_WIND = "|".join(sorted(_WINDS, key=len, reverse=True))
 _HOUR = r"(?:1[0-2]|[1-9])"
 _AGES = "year|day|week|month|hour|minute|page|mile|man|point|foot|inch"
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
@@ -42,20 +36,16 @@ _SEVERAL = {
     "100000": "hundreds of thousands",
 }  # fmt: skip
 _ANY_MONTH = f"(?:{'|'.join(MONTHS)}|(?:{SHORT_MONTHS})\\b\\.?)"
-_REGIONS = (
-    "London|England|Wales|Ireland|Yorkshire|Sussex|Devon|Korea|Carolina|Dakota|Virginia|America|"
-    r"Africa|[A-Z][a-z]{2,20}\s(?:St|Ave|Rd|Blvd|Dr|Street|Avenue|Road)\b"
-)
 _AFTER_TIMES = "we|he|she|they|it|I|the|on|in|sharp|today|tomorrow|tonight"
 _THINGS = "km|miles|people|users|years|tons|tonnes|views|subscribers"
 
 _AMOUNT = r"(?<![\w.,/])([0-9]{1,3}(?:[\s/][0-9/]{1,5})?|[½⅓⅔¼¾⅛])"
-_SPOONS = {"c": "cup", "T": "tablespoon", "t": "teaspoon", "qt": "quart", "pts": "pint"}
 _COINS = {"$": "dollar", "£": "pound", "€": "euro"}
 _PER = {None: "", "/s": " per second", "/L": " per liter"}
 _LETTERED = {  # units that have no other rule
     "bps": "basis points", "pts": "points", "mmol": "millimoles", "µL": "microliters",
     "µl": "microliters", "rebs": "rebounds", "asts": "assists",
+    "reb": "rebounds", "ast": "assists",
 }  # fmt: skip
 _NO_STUTTER = (
     "(?:day|hour|tests?|shaped?|series|tail|top|boys?|clamps?|class|cup|corp|dimer|mode|beam)\\b"
@@ -64,7 +54,7 @@ _NO_STUTTER = (
 
 def _say_spoons(match: re.Match[str]) -> str:
     one = match[1] == "1" or re.fullmatch(r"[0-9]/[0-9]{1,2}|[½⅓⅔¼¾⅛]", match[1])
-    return f"{match[1]} {_SPOONS[match[2]]}{'' if one else 's'} "
+    return f"{match[1]} {SPOONS[match[2]]}{'' if one else 's'} "
 
 
 def _say_shillings(match: re.Match[str]) -> str:
@@ -80,12 +70,6 @@ def _say_inches(match: re.Match[str]) -> str:
         return match[0]
     ends = re.match(r"\s?(?:[.,;:)]|$)", match.string[match.end() :])
     return f"{match[1]} inch{'es' if ends else ''}"
-
-
-def _say_angle(match: re.Match[str]) -> str:
-    degrees, minutes, seconds, wind = match.groups()
-    parts = [f"{degrees} degrees", f"{minutes} minutes", f"{seconds} seconds" if seconds else ""]
-    return " ".join(part for part in (*parts, _WINDS.get(wind or "", "")) if part)
 
 
 def _say_expiry(match: re.Match[str]) -> str:
@@ -120,10 +104,41 @@ _RULES: tuple[Rule, ...] = (
         lambda m: " times 10",
     ),
     (
-        re.compile(r"(?<=[0-9])\s?(bps|pts|mmol|rebs|asts|µ[Ll])(/[sL])?(?!\w)"),
+        re.compile(r"(?<=[0-9])\s?(bps|pts|mmol|rebs?|asts?|µ[Ll])(/[sL])?(?!\w)"),
         lambda m: f" {_LETTERED[m[1]]}{_PER[m[2]]}",
     ),
     (re.compile(r"(?<=[0-9]{2})-bit\b"), lambda m: " bit"),
+    (re.compile(r"(?<=[0-9½¼¾])\s?fl\.?\s?oz\b(?:\.(?=\s[a-z]|[,)]))?"), lambda m: " fl oz"),
+    (re.compile(r"(?<=[0-9] )(lg|med)\.\s(?=[a-z])"), lambda m: f"{SIZES[m[1]]} "),
+    (  # accountants': $(1.2)m
+        re.compile(r"([$£€])\(([0-9][0-9.,]{0,14})\)"),
+        lambda m: f"minus {m[1]}{m[2]}",
+    ),
+    (  # a rent's, a room's
+        re.compile(r"([$£€]\s?[0-9][0-9.,]{0,12})\s?(pcm|pw|pm|pa|pppn|pp|p/m|p/w|p/h|p/a|p/d)(?![\w/])"),
+        lambda m: f"{m[1]} {EACH[m[2]]}",
+    ),
+    (  # 2-3x, 10-15k
+        re.compile(r"(?<![\w.,/$£€-])([0-9]{1,4}(?:\.[0-9]{1,2})?)([xkK]?)\s?[-–]\s?(?=[0-9]{1,4}(?:\.[0-9]{1,2})?(?:[xkK])(?!\w))"),
+        lambda m: f"{m[1]}{m[2]} to ",
+    ),
+    (re.compile(r"(?<![\w/])7/7(?=\s(?:bomb|attack|inquest|victim|London))"), lambda m: "7 7"),
+    (re.compile(r"(?<=\b[Tt]he )(1[0-2]|[1-9])\.([0-5][0-9])"
+                r"(?=\s(?:to|from|train|flight|bus|service)\b)"),
+     lambda m: f"{m[1]}:{m[2]}"),
+    (  # -5C, 30C outside
+        re.compile(
+            r"(?<![\w.])[-−]([0-9]{1,2})\s?([CF])(?![\w'’+#-])|(?<![\w.,-])([0-9]{1,3})([CF])"
+            r"(?=\s(?:outside|inside|today|yesterday|overnight|tonight|in\sthe\sshade|at\snight|heat|weather)\b)"
+        ),
+        lambda m: f"minus {m[1]}°{m[2]}" if m[1] else f"{m[3]}°{m[4]}",
+    ),
+    (re.compile(r"(?:(?<=[a-z]s)|(?<=[⁰¹²³⁴-⁹]))/(mL|ml|L|kg|min|sec)(?![\w/])"),
+     lambda m: f" per {PORTIONS[m[1]]}"),
+    (re.compile(r"(?<=\b[Aa] )(yr|hr|wk|mo)\b\.?(?=\s[a-z]|[,;)]|\.?$)"), lambda m: TIMES[m[1]]),
+    (re.compile(r"(?<=[0-9])m\s(?=sq\.?\s?(?:mi|km|ft)\b)"), lambda m: " million "),
+    (re.compile(r"(?<=illion )sq\.?\s?(mi|km|ft)\b"), lambda m: SQUARES[m[1]]),
+    (re.compile(r"\bwas\sb\.\s(?=1[0-9]{3}\b)"), lambda m: "was born "),
     (re.compile(r"(?<=[0-9])[\s-]bp\b(?!\.)"), lambda m: " basis point"),
     (re.compile(r"(?<![\w)%])[-−](?=[$£€¥₹]\s?[0-9])"), lambda m: "minus "),
     (re.compile(r"(?<=[0-9])[.,][-–—](?=\s?[€,;)]|\s|$)"), lambda m: ""),  # 20.-, 50,-
@@ -133,14 +148,6 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]} year-old",
     ),
     (re.compile(r"\bC([12]?[0-9](?:st|nd|rd|th))\b"), lambda m: f"{m[1]} century"),
-    (
-        re.compile(rf"\b([Ww]inds?(?:\sfrom)?(?:\sthe)?)\s({_WIND})(?!\w)"),
-        lambda m: f"{m[1]} {_WINDS[m[2]]}",
-    ),
-    (  # I-95 N, Rte. 9W
-        re.compile(r"\b((?:I|US)[-\s]?[0-9]{1,3})\s([NSEW])(?=[\s,.;)]|$)"),
-        lambda m: f"{m[1]} {_WINDS[m[2]]}",
-    ),
     (
         re.compile(r"\b((?:R(?:te|oute)|H(?:wy|ighway))\.?\s[0-9]{1,3})([A-Z])(?!\w)"),
         lambda m: f"{m[1]} {letter_names(m[2])}",
@@ -174,7 +181,7 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]}♭",
     ),
     (re.compile(r"(?<![\w.,])([0-9]{2})ers(?!\w)"), lambda m: f"{cardinal(m[1])}ers"),
-    (re.compile(r"(?<!\w)~/(?=\w)"), lambda m: "tilde slash "),
+    (re.compile(r"(?<!\w)~/(?=[\w.])"), lambda m: "tilde slash "),
     (
         re.compile(r"(?<![\w.])((?:[0-9]{1,3}\.){3}[0-9]{1,3})/([0-9]{1,2})(?![\w/]|\.[0-9])"),
         lambda m: f"{m[1]} slash {m[2]}",
@@ -216,7 +223,11 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]} {m[2]}.{m[3]}.{full_year(m[4])}",
     ),
     (
-        re.compile(r"\b([Tt]emp)(s?)\.(?=\s(?:is|was|were|are|of|in|at|will|rose|fell|outside|inside)\b)"),
+        re.compile(r"(?<![\w.,])([0-9]{1,2})['’′](?=\s(?:ceilings?|walls?|fences?|ladders?|poles?)\b)"),
+        lambda m: f"{m[1]} foot",
+    ),
+    (
+        re.compile(r"\b([Tt]emp)(s?)\.(?=\s[a-z])(?!\sworkers?\b|\sjob|\sagency)"),
         lambda m: f"{m[1]}erature{m[2]}",
     ),
     (
@@ -235,11 +246,7 @@ _RULES: tuple[Rule, ...] = (
             r"(?:(?<=[0-9sx])/(day|week|month|year|hour|night|person)|(?<=[0-9a-z])/(wk|mo|yr|hr))"
             r"\b(?:\.(?=\s[a-z]|,))?"
         ),
-        lambda m: f" per {m[1] or _TIMES[m[2]]}",
-    ),
-    (
-        re.compile(rf"\b(miles?|km|kilomet(?:re|er)s?|met(?:re|er)s?|yards|mph)\s({_WIND})(?=\s(?:of|from)\b|[,.;)])"),
-        lambda m: f"{m[1]} {_WINDS[m[2]]}",
+        lambda m: f" per {m[1] or TIMES[m[2]]}",
     ),
     (re.compile(r"(?<!\w)A(?=:\s)"), lambda m: "eigh"),  # the answer
     (
@@ -252,7 +259,7 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]} to {m[2]} ",
     ),
     (
-        re.compile(r"(?<![\w.,])([0-9]{1,3})[kK](?=\s(?:run|race|walk|runners?)\b)"),
+        re.compile(r"(?<![\w.,])([0-9]{1,3})[kK](?=\s(?:runs?|races?|walks?|runners?)\b)"),
         lambda m: f"{m[1]} kay",
     ),
     (
@@ -274,7 +281,7 @@ _RULES: tuple[Rule, ...] = (
         lambda m: "",
     ),
     (  # ions
-        re.compile(rf"(?<=[A-Za-z])([{_SMALL}]?)([⁺⁻])(?![{_SMALL}])"),
+        re.compile(rf"(?<=[A-Za-z0-9₀-₉])([{_SMALL}]?)([⁺⁻])(?![{_SMALL}])"),
         lambda m: f" {m[1].translate(_RAISED)} {'plus' if m[2] == '⁺' else 'minus'}",
     ),
     (
@@ -288,13 +295,6 @@ _RULES: tuple[Rule, ...] = (
             r"(?::[0-5][0-9](?:\.[0-9]{1,9})?)?(?:(Z)|[+-][0-2][0-9]:?[0-5][0-9])?(?![\w:])"
         ),
         lambda m: f"{m[1]}, {m[2]}{' UTC' if m[3] else ''}",
-    ),
-    (
-        re.compile(
-            r"(?<![\w.,])([0-9]{1,3})°\s?([0-9]{1,2})\s?[′'’]"
-            r"(?:\s?([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?(?:[″\"”]|''))?(?:\s?([NSEW])(?!\w))?"
-        ),
-        _say_angle,
     ),
     (
         re.compile(r"([$£€]\s?[0-9][0-9.,]{0,12})/(?!bbl\b)([a-z]{3,14})(?!\w)"),
@@ -316,8 +316,8 @@ _RULES: tuple[Rule, ...] = (
         _say_inches,
     ),
     (
-        re.compile(r"\b(BP|pressure)\s([0-9]{2,3})/([0-9]{2,3})(?![\w/])"),
-        lambda m: f"{m[1]} {m[2]} over {m[3]}",
+        re.compile(r"\b(BP|pressure)(\s(?:is|was|of))?\s([0-9]{2,3})/([0-9]{2,3})(?![\w/])"),
+        lambda m: f"{m[1]}{m[2] or ''} {m[3]} over {m[4]}",
     ),
     (
         re.compile(r"(?<![\w.,/])([0-9]{1,3})/([nxykrt])(?![\w/'’])"),
@@ -342,10 +342,6 @@ _RULES: tuple[Rule, ...] = (
     (
         re.compile(rf"(?<!\w)({SHORT_DAYS})/({SHORT_DAYS})(?!\w)"),
         lambda m: f"{weekday_name(m[1])} and {weekday_name(m[2])}",
-    ),
-    (
-        re.compile(rf"(?<![\w.])([NSEW])\.\s(?=(?:{_REGIONS}))"),
-        lambda m: f"{_WINDS[m[1]].title()} ",
     ),
     (re.compile(r"(?<=(?:st|nd|rd|th)\s)[Ff]l\.(?=[\s,;)])"), lambda m: "floor"),
     (  # "W-what?"
@@ -380,7 +376,7 @@ _RULES: tuple[Rule, ...] = (
     (  # 300ml/½ pint
         re.compile(
             r"(?<=[0-9])(\s?(?:k?g|[mc]?l|[mc]?m))/(?=[0-9½¼¾]{1,4}\s?(?:[0-9½¼¾/]{1,4}\s?)?"
-            r"(?:lbs?|oz|fl|pints?|pt|in|inch|ft|cups?|tsp|tbsp)\b)"
+            r"(?:lbs?|oz|fl|fluid|pints?|pt|in|inch|ft|cups?|tsp|tbsp)\b)"
         ),
         lambda m: f"{m[1]}, ",
     ),
@@ -428,7 +424,7 @@ _RULES: tuple[Rule, ...] = (
     (re.compile(r"(?<=(?:st|nd|rd|th)\s)Sts\.(?=\s[a-z]|[,;)])"), lambda m: "Streets"),
     (re.compile(r"\b401\s?\(?k\)?(?!\w)"), lambda m: "4 oh 1 kay"),
     (re.compile(r"\bCmd\b"), lambda m: "command"),
-    (re.compile(r"\s['’]n['’]\s"), lambda m: " and "),
+    (re.compile(r"\s['’]n['’]?\s|(?<=[a-z]{3})['’]n['’](?!t)(?=[a-z]{3})"), lambda m: " and "),
     (
         re.compile(r"([$£€])([0-9]{1,6})-a-(?=[a-z])"),
         lambda m: f"{m[2]} {_COINS[m[1]]} a ",
@@ -438,7 +434,6 @@ _RULES: tuple[Rule, ...] = (
         re.compile(r"(?<=[0-9](?:st|nd|rd|th))\sc\.(?=(\s(?!BC|AD|CE)[A-Z]|\s?$)?)"),
         lambda m: " century" + ("." if m[1] is not None else ""),
     ),
-    (re.compile(r"\b([Pp])ls\b\.?(?=\s)"), lambda m: f"{m[1]}lease"),
     (re.compile(r"(?<!\S)\*(?=[0-9]{1,3}\b)"), lambda m: "star "),
     (re.compile(r"(?<!\w)#(?=[A-Z]{2,5}-?[0-9])"), lambda m: "number "),
     (
@@ -455,9 +450,9 @@ _RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 _ANY = re.compile(
-    rf"[0-9&:;<>=|~º°⁺⁻ⁿ$£€{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[Pp]ls\b|\b[ru]\b|\b[A-G]b\b|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\.|\bxD\b"
+    rf"[0-9&:;<>=|~º°⁺⁻ⁿ$£€{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[A-G]b\b|[½⅓⅔¼¾⅛⅜⅝⅞]|\b(?:lg|med)\.|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\.|App\."
 )
 
 
 def shorthand(text: str) -> str:
-    return rewritten(text, (*CHAT, *_RULES, *REFERENCES), _ANY)
+    return rewritten(text, (*_RULES, *REFERENCES), _ANY)

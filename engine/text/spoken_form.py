@@ -14,10 +14,12 @@ from collections.abc import Iterator
 from engine.text.abbreviations import BARE, SHORTENED, abbreviations, dotted, single_letters
 from engine.text.accents import accents
 from engine.text.addresses import addresses, codes, mixed_words
+from engine.text.chat import SMALL, chat
 from engine.text.dates import DAYS, MONTHS, dates, times
 from engine.text.formulas import formulas
 from engine.text.letters import capitals
 from engine.text.marks import foreign_alphabets, layout, plain_marks
+from engine.text.notation import notation
 from engine.text.quantities import amounts, plain_numbers
 from engine.text.shorthand import shorthand
 
@@ -30,11 +32,12 @@ _SHORTENED = (
     "am|pm|al|wk|wks|sq|cu|gal|pt|yd|mi|sept|tues|thurs?|tsps?|tbsps?|messrs|ext"
 )
 _SAFE = re.compile(
-    r"(?<![^\s\"“(])(?<![0-9]\s)(?!r\s)[A-Za-z]?[a-z]{1,30}(?:['’][a-z]{1,3})?"
+    r"(?<![^\s\"“(])(?<![0-9]\s)(?![rbc]\s|[A-G]b\s)[A-Za-z]?[a-z]{1,30}(?:['’][a-z]{1,3})?"
     r"(?:[,;:!?]?\s{1,20}(?=[a-z])(?![ivxl]{1,6}(?!\w))|(?<=[a-z]{3})\.\s{1,20}(?=[A-Za-z\"“]))"
 )
 _ABBREVIATED = re.compile(rf"(?:^|\W)(?:(?:{_SHORTENED})\.|et)\s*$", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[a-z][.?!]\s)[a-z]")
+_ENDS = (".", "?", "!")
 _WORD_OR_MARK = re.compile(r"[A-Za-z][A-Za-z']*|[.?!,;:]")
 _WORD = re.compile(r"[a-z]+")
 _ARTICLES = frozenset(
@@ -50,6 +53,7 @@ _LINKS = frozenset(  # words that have a capital in a heading alone
 )
 _CALENDAR = frozenset(name.lower() for name in (*DAYS, *MONTHS) if name not in ("March", "May"))
 _SAME = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁄∕ſıİ", "0123456789//siI")  # patterns take them for others
+_BARE = BARE | SMALL | {"rn"}  # words without a mark that are said as others
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
 
 
@@ -71,6 +75,7 @@ class SpokenForm:
         self._text = ""  # with what was said already at its beginning
         self._at = 0  # up to here it was said
         self._first = True
+        self._ended = False  # whether what was said last ended a sentence
         self.foreign: tuple[str, ...] = ()  # alphabets whose words are left out
         self._space = True  # whether what was said last ends with a space
         self._capitals = _Capitals()
@@ -99,8 +104,9 @@ class SpokenForm:
             if self._space:
                 spoken = spoken.lstrip()
             if spoken:
-                parts.append(as_sentence(spoken) if self._first else spoken)
+                parts.append(as_sentence(spoken) if self._first or self._ended else spoken)
                 self._space, self._first = spoken[-1].isspace(), False
+                self._ended = spoken.rstrip()[-1:] in _ENDS
             self._at = stop
         kept = max(0, self._at - _BEFORE)
         self._text, self._at = self._text[kept:], self._at - kept
@@ -165,12 +171,12 @@ class _Capitals:
 
 def _say(segment: str, before: str, first: bool) -> str:
     if _PLAIN.fullmatch(segment) and not (
-        _ABBREVIATED.search(segment) or segment.strip(" ,;:!?.").lower() in BARE
+        _ABBREVIATED.search(segment) or segment.strip(" ,;:!?.").lower() in _BARE
     ):
         return accents(segment)
     tail = " " if segment[-1:].isspace() else ""
     text = layout(accents(segment.translate(_SAME)), first or before.endswith("\n"))
-    text = addresses(shorthand(formulas(text)))
+    text = addresses(shorthand(formulas(notation(chat(text)))))
     text = abbreviations(text, before)
     text = dates(text)
     text = dotted(times(text))

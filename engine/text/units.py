@@ -28,14 +28,18 @@ PERIODS = {
     "s": "second", "sec": "second", "kg": "kilogram", "lb": "pound", "mile": "mile", "km":
     "kilometer", "l": "liter", "L": "liter", "dL": "deciliter", "mL": "milliliter", "gal": "gallon",
     "g": "gram", "m": "meter", "m²": "square meter", "m³": "cubic meter", "ft": "foot",
-    "sq ft": "square foot", "s²": "second squared", "oz": "ounce", "bbl": "barrel", "mol": "mole",
+    "sq ft": "square foot", "cm²": "square centimeter", "cm³": "cubic centimeter",
+    "m2": "square meter", "m3": "cubic meter", "cm2": "square centimeter",
+    "cm3": "cubic centimeter", "s2": "second squared", "s²": "second squared", "oz": "ounce",
+    "bbl": "barrel", "mol": "mole",
 }  # fmt: skip
 UNITS = {
     "km": "kilometer", "m": "meter", "cm": "centimeter", "mm": "millimeter", "nm": "nanometer",
     "µm": "micrometer", "mi": "mile", "ft": "foot", "yd": "yard", "yds": "yard", "kg": "kilogram",
     "g": "gram", "mg": "milligram", "µg": "microgram", "mcg": "microgram", "lb": "pound",
-    "lbs": "pound", "oz": "ounce", "l": "liter", "L": "liter", "ml": "milliliter",
-    "mL": "milliliter", "cl": "centiliter", "dl": "deciliter", "gal": "gallon", "pt": "pint",
+    "lbs": "pound", "oz": "ounce", "fl oz": "fluid ounce", "l": "liter", "L": "liter",
+    "ml": "milliliter", "mL": "milliliter", "cl": "centiliter", "dl": "deciliter",
+    "gal": "gallon", "pt": "pint",
     "mph": "mile per hour", "kph": "kilometer per hour", "kmh": "kilometer per hour",
     "Hz": "hertz", "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz", "B": "byte",
     "KB": "kilobyte", "kB": "kilobyte", "MB": "megabyte", "GB": "gigabyte", "TB": "terabyte",
@@ -56,19 +60,36 @@ UNITS = {
     "KiB": "kibibyte", "MiB": "mebibyte", "GiB": "gibibyte", "TiB": "tebibyte", "Mb": "megabit",
     "Gb": "gigabit", "kb": "kilobit", "Mbit": "megabit", "Gbit": "gigabit", "kbit": "kilobit",
     "µF": "microfarad", "nF": "nanofarad", "pF": "picofarad",
+    "Nm": "newton meter", "N·m": "newton meter", "lb-ft": "pound foot",
+    "ft-lb": "foot pound", "ft-lbs": "foot pound",
+    "eV": "electronvolt", "keV": "kiloelectronvolt", "MeV": "megaelectronvolt",
+    "GeV": "gigaelectronvolt", "TeV": "teraelectronvolt", "ly": "light year",
+    "µM": "micromolar", "mM": "millimolar", "nM": "nanomolar",
     "zł": "zloty", "tsps": "teaspoon", "tbsps": "tablespoon",
 }  # fmt: skip
+TIMES = {"wk": "week", "mo": "month", "yr": "year", "hr": "hour"}
+SPOONS = {"c": "cup", "T": "tablespoon", "t": "teaspoon", "qt": "quart", "pts": "pint"}
+SIZES = {"lg": "large", "med": "medium"}
+EACH = {
+    "pcm": "per calendar month", "pw": "per week", "pm": "per month", "pa": "per annum",
+    "pp": "per person", "pppn": "per person per night", "p/m": "per month", "p/w": "per week",
+    "p/h": "per hour", "p/a": "per annum", "p/d": "per day",
+}  # fmt: skip
+PORTIONS = {"mL": "milliliter", "ml": "milliliter", "L": "liter", "kg": "kilogram",
+             "min": "minute", "sec": "second"}  # fmt: skip
+SQUARES = {"mi": "square miles", "km": "square kilometers", "ft": "square feet"}
 POWERS = {"²": "square", "2": "square", "^2": "square", "³": "cubic", "3": "cubic", "^3": "cubic"}
 LENGTHS = ("km", "m", "cm", "mm", "mi", "ft", "in", "yd")
-_SAME = ("zloty", "hertz", "yen", "won", "horsepower", "yuan")
+_SAME = ("zloty", "hertz", "yen", "won", "horsepower", "yuan", "molar")
 _IRREGULAR = {"krona": "kronor", "foot": "feet", "penny": "pence", "inch": "inches", "lira": "lira"}
 _QUALIFIED = ("square", "cubic", "Swiss", "US", "Canadian", "Australian", "New", "Hong", "Zealand",
-              "Kong", "kilowatt", "milliamp")  # fmt: skip
+              "Kong", "Singapore", "kilowatt", "milliamp", "newton", "light", "fluid", "foot",
+              "pound")  # fmt: skip
 
 
 def plural(noun: str) -> str:
     first, space, rest = noun.partition(" ")
-    if first in _QUALIFIED:
+    if rest and first in _QUALIFIED:
         return f"{first} {plural(rest)}"
     if len(first) == 1 or first.endswith(_SAME):  # R P M
         return noun
