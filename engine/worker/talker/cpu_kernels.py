@@ -1,8 +1,8 @@
-"""Puts frames on numba's kernels, on a CPU where these run and agree with the plain form.
+"""Puts frames and prompts on numba's kernels, on a CPU where these run and agree with the plain
+form.
 
-They take weights of 8 bits, of 4 where the processor has VNNI, or float32, which are read as
-bfloat16 where that holds them exactly, and neither operators nor Python run between a frame's
-layers.
+They take full weights, which are read as bfloat16 where that holds them exactly, weights of 8 bits,
+and of 4 where the processor has VNNI. Neither operators nor Python run between layers.
 """
 
 from __future__ import annotations
@@ -95,10 +95,9 @@ def _use_prompt_kernel(step: FrameStep, kernels: CpuKernels, trusted: bool) -> N
 
 def _build_prompts(step: FrameStep, kernels: CpuKernels) -> CpuPrompts | None:
     from engine.worker.kernels.cpu.prompts import CpuPrompts
-    from engine.worker.kernels.cpu.row_products import supports
+    from engine.worker.kernels.cpu.row_products import bits_of, supports
 
-    layers = _quantized(step.talker.model.layers)
-    if not layers or not supports(layers[0].bits):
+    if not supports(bits_of(kernels.talk.weights.qkv)):
         return None
     cos, sin = (part.numpy() for part in step.rotary)
     return CpuPrompts(

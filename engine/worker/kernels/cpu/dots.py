@@ -27,17 +27,15 @@ BLOCK = 16  # outputs whose weights stay in the first cache while they meet all 
 
 
 def _widen(builder: Any, stored: Any) -> Any:
-    """Stored weights as float32: float32 itself, 8 bits, or the bits of bfloat16."""
+    """Stored weights as float32: float32 itself, or 8 bits."""
     if stored.type == llvm.FLOATS:
         return stored
-    if stored.type.element == llvm.BYTE:
-        return builder.sitofp(builder.sext(stored, llvm.INTS), llvm.FLOATS)
-    return llvm.widen(builder, stored)
+    return builder.sitofp(builder.sext(stored, llvm.INTS), llvm.FLOATS)
 
 
 def _dots(count: int) -> Callable[..., Any]:
-    """Products of weights [K] (float32, int8, or bfloat16 as int16) with x[row : row + count]
-    (float32 [rows, K]); what is over of K behind a multiple of MULTIPLE is left out."""
+    """Products of weights [K] (float32 or int8) with x[row : row + count] (float32 [rows, K]); what
+    is over of K behind a multiple of MULTIPLE is left out."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         weights, x = llvm.arrays(context, builder, signature, given, 0, 1)

@@ -1,9 +1,9 @@
 """A transformer's layers for a few new positions, as one kernel on some threads.
 
 Each output is one sum over its row of weights, in the same order for any number of rows and
-threads: a row's result does not depend on what else is computed. Weights are float32 (as bfloat16
-where that holds them exactly), 8 bits with a scale for each output, or panels of 4 bits
-(`nibbles`); sums are float32, and so are inputs but for 4 bits. Knows no slots and no codes.
+threads: a row's result does not depend on what else is computed. Weights are full ones in `panels`,
+8 bits with a scale for each output, or panels of 4 bits (`nibbles`); sums are float32, and so are
+inputs but for 4 bits. Knows no slots and no codes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from numba import float32, int32, types
+from numba import float32, int32, int64, types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from engine.model.configs import TransformerConfig
 from engine.model.layers import Transformer
 from engine.model.quantized_linear import GROUP, QuantizedLinear
-from engine.worker.kernels.cpu import llvm, nibbles
+from engine.worker.kernels.cpu import llvm, nibbles, panels
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import MULTIPLE, dot, dots_of, multiply, sum_of
 from engine.worker.kernels.cpu.llvm import LANES
@@ -36,7 +36,7 @@ ALIGN = 16  # outputs: threads never write to one cache line
 
 class Weights(NamedTuple):
     """The weights of all layers: matrices [layers, outputs, inputs], scales [layers, outputs]; in
-    4 bits panels [layers, panels, bytes], which hold their scales."""
+    4 bits panels [layers, panels, bytes], which hold their scales; full ones see `panels`."""
 
     qkv: NDArray[Any]
     qkv_scales: Floats
@@ -97,41 +97,40 @@ class Scratch(NamedTuple):
 
 
 def pack(layers: Sequence[Any]) -> tuple[NDArray[Any], Floats]:
-    """Weights and scales of equal linear layers, side by side; the layers keep views of them, in
-    float32 where these weights are bfloat16."""
-    if getattr(layers[0], "bits", 8) == 4:
+    """Weights and scales of equal linear layers, side by side; layers of few bits keep views of
+    them. Full layers have no scales."""
+    if not isinstance(layers[0], QuantizedLinear):
+        narrow = _narrow(layers)
+        weights = torch.stack(
+            [layer.weight.detach() for layer in layers] if narrow is None else narrow
+        )
+        return panels.pack(weights), np.ones((len(layers), 0), np.float32)
+    if layers[0].bits == 4:
         return _pack_panels(layers), np.ones((len(layers), 0), np.float32)
-    given: list[Tensor] = [layer.weight.detach() for layer in layers]
-    if isinstance(layers[0], QuantizedLinear) and (together := side_by_side(given)) is not None:
-        return together.numpy(), torch.stack([layer.scales for layer in layers]).float().numpy()
-    if (kept := _kept_narrow(layers)) is not None:
-        return kept, np.ones(kept.shape[:2], np.float32)
-    like = torch.empty(0, dtype=given[0].dtype).numpy().dtype
-    weights = torch.from_numpy(empty((len(given), *given[0].shape), like))
+    given: list[Tensor] = [layer.weight for layer in layers]
+    scales = torch.stack([layer.scales for layer in layers]).float().numpy()
+    if (together := side_by_side(given)) is not None:
+        return together.numpy(), scales
+    weights = torch.from_numpy(empty((len(given), *given[0].shape), np.int8))
     for layer, weight, own in zip(layers, weights, given, strict=True):
         weight.copy_(own)
-        if isinstance(layer, QuantizedLinear):
-            layer.weight = weight
-        else:
-            layer.weight = nn.Parameter(weight, requires_grad=False)
-    first = layers[0]
-    if not isinstance(first, QuantizedLinear):
-        return _narrowed(weights), np.ones(weights.shape[:2], np.float32)
-    scales = torch.stack([layer.scales for layer in layers])
-    return weights.numpy(), scales.float().numpy()
+        layer.weight = weight
+    return weights.numpy(), scales
 
 
-def _kept_narrow(layers: Sequence[Any]) -> NDArray[np.int16] | None:
-    """Weights of full layers as bfloat16, in int16, where an earlier start has kept them; the
-    layers let go of these."""
-    if any(getattr(layer, "narrow", None) is None for layer in layers):
+def _narrow(layers: Sequence[Any]) -> list[Tensor] | None:
+    """Weights of full layers as bits of bfloat16, where that holds all of them exactly: half as
+    much is read. What an earlier start has kept the layers let go of."""
+    kept: list[Any] = [getattr(layer, "narrow", None) for layer in layers]
+    if all(each is not None for each in kept):
+        for layer in layers:
+            layer.narrow = None
+        return kept
+    given = [layer.weight.detach() for layer in layers]
+    narrow = [each.bfloat16() for each in given]
+    if not all(map(torch.equal, (each.float() for each in narrow), given)):
         return None
-    narrow: list[Tensor] = [layer.narrow for layer in layers]
-    bits = empty((len(narrow), *narrow[0].shape), np.int16)  # in huge pages
-    for number, layer in enumerate(layers):
-        bits[number] = narrow[number].numpy()
-        layer.narrow = None
-    return bits
+    return [each.view(torch.int16) for each in narrow]
 
 
 def side_by_side(tensors: list[Tensor]) -> Tensor | None:
@@ -145,15 +144,6 @@ def side_by_side(tensors: list[Tensor]) -> Tensor | None:
         ):  # fmt: skip
             return None
     return first.as_strided((len(tensors), *first.shape), (size, *first.stride()))
-
-
-def _narrowed(weights: Tensor) -> NDArray[Any]:
-    """Weights as bfloat16, in int16, where it holds all of them exactly: half as much is read."""
-    if not all(torch.equal(layer.bfloat16().float(), layer) for layer in weights):
-        return weights.numpy()
-    bits = empty(weights.shape, np.int16)
-    torch.from_numpy(bits).view(torch.bfloat16).copy_(weights)
-    return bits
 
 
 def _pack_panels(layers: Sequence[Any]) -> NDArray[np.uint8]:
@@ -204,6 +194,8 @@ def supports(network: Transformer) -> bool:
     dtypes = {parameter.dtype for parameter in network.layers.parameters()}
     if any(each.in_features % MULTIPLE for each in linears) or dtypes != {torch.float32}:
         return False
+    if any(each.out_features % ALIGN for each in linears):
+        return False
     if kinds == {(QuantizedLinear, 4, True)}:
         return nibbles.VNNI and config.intermediate_size % ALIGN == 0
     return kinds in ({(nn.Linear, 8, True)}, {(QuantizedLinear, 8, True)})
@@ -231,9 +223,29 @@ def span(size, number, threads):
 @compiled()
 def multiply_all(number, threads, weights, scales, x, rows, out, sync):
     """out[:rows] = x[:rows] @ weights.T * scales"""
-    start, stop = span(len(weights), number, threads)
-    multiply(weights, scales, x, rows, start, stop, out)
+    start, stop = span(out.shape[1], number, threads)
+    product(weights, scales, x, rows, start, stop, out)
     barrier(sync, threads)
+
+
+def product(weights, scales, x, rows, start, stop, out):
+    """out[:rows, start:stop] = x[:rows] @ weights[start:stop].T, of weights that are full or have
+    8 bits."""
+
+
+@overload(product)
+def _product(weights, scales, x, rows, start, stop, out):
+    if weights.dtype == types.int8:
+
+        def scaled(weights, scales, x, rows, start, stop, out):
+            multiply(weights, scales, x, rows, start, stop, out)
+
+        return scaled
+
+    def full(weights, scales, x, rows, start, stop, out):
+        panels.multiply(weights, x, int64(0), rows, start, stop, out, start)
+
+    return full
 
 
 def prepare(weights, x, rows, inputs, number, rounded):
@@ -267,17 +279,17 @@ def _linear(weights, scales, x, rows, start, stop, number, rounded, out):
     if weights.dtype != types.uint8:
 
         def whole(weights, scales, x, rows, start, stop, number, rounded, out):
-            multiply(weights, scales, x, rows, start, stop, out)
+            product(weights, scales, x, rows, start, stop, out)
 
         return whole
 
-    def panels(weights, scales, x, rows, start, stop, number, rounded, out):
+    def levels(weights, scales, x, rows, start, stop, number, rounded, out):
         nibbles.multiply_panels(
             weights, rows, start, stop, rounded.values[number], rounded.steps[number],
             rounded.offsets[number], rounded.starts[number], out, start,
         )  # fmt: skip
 
-    return panels
+    return levels
 
 
 @overload(add_linear)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from engine.model.layers import rotary_embedding
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cpu.compiler import compiled
-from engine.worker.kernels.cpu.dots import as_float, multiply
+from engine.worker.kernels.cpu.dots import as_float
 from engine.worker.kernels.cpu.entries import Entry, fixed
 from engine.worker.kernels.cpu.layers import (
     Floats,
@@ -25,6 +25,7 @@ from engine.worker.kernels.cpu.layers import (
     array,
     layer_weights,
     pack,
+    product,
     run_layers,
     side_by_side,
     span,
@@ -37,10 +38,10 @@ from engine.worker.state.sampling import SamplingTensors
 class Books(NamedTuple):
     """Tables of each codebook, and the projection to the predictor's width."""
 
-    heads: NDArray[Any]  # [books, V, width]
+    heads: NDArray[Any]  # of each book, V outputs
     head_scales: Floats
     tables: NDArray[Any]  # [books, V, talker width]
-    projection: NDArray[Any]  # [1, width, talker width]; without outputs: none
+    projection: NDArray[Any]  # of one layer, or of none
     projection_scales: Floats
     projection_bias: Floats  # [width]
 
@@ -147,7 +148,7 @@ def predict(
         barrier(scratch.sync, threads)
         start, stop = span(width, number, threads)
         if len(books.projection):
-            multiply(
+            product(
                 books.projection[0], books.projection_scales[0], inputs, count, start, stop,
                 scratch.x,
             )  # fmt: skip
@@ -166,7 +167,7 @@ def predict(
         for row in range(rows if per_row > 1 else 0):
             for i in range(width):  # the last of each row's positions
                 normed[row, i] = normed[row * per_row + per_row - 1, i]
-        multiply(books.heads[book], books.head_scales[book], normed, rows, start, stop, logits)
+        product(books.heads[book], books.head_scales[book], normed, rows, start, stop, logits)
         barrier(scratch.sync, threads)
     book = len(books.heads)
     for row in range(number, rows, threads):
@@ -192,7 +193,7 @@ class CpuPredictor:
         projection = predictor.small_to_mtp_projection
         scales = zeros((0, 0), np.float32)
         if isinstance(projection, nn.Identity):
-            matrix = zeros((0, 0, 0), np.float32), scales, scales.reshape(-1)
+            matrix = zeros((0, 0, 0, 0), np.float32), scales, scales.reshape(-1)
         else:
             matrix = *pack([projection]), projection.bias.detach().numpy()
         books = Books(*pack(list(predictor.lm_head)), tables, *matrix)

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from numba import float32
+from numba import float32, int64
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -40,6 +40,7 @@ from engine.worker.kernels.cpu.row_products import (
     Inputs,
     RowProducts,
     Tiles,
+    bits_of,
     keep,
     multiply_rows,
     multiply_tile,
@@ -210,7 +211,7 @@ def _attend_rows(number, threads, start, count, first, dim, kept, memory):
 @compiled()
 def _run(number, threads, weights, cos, sin, pieces, keys, values, memory):
     """memory.x -> normed hidden states in memory.normed. pieces [pieces, 3]: see `Piece`."""
-    sync, tiles, rows = memory.sync, memory.tiles, 0
+    sync, tiles, rows = memory.sync, memory.tiles, int64(0)  # as 0 all would be compiled twice
     for piece in range(len(pieces)):
         rows += pieces[piece, 2]
     for layer in range(len(weights.qkv)):
@@ -221,7 +222,7 @@ def _run(number, threads, weights, cos, sin, pieces, keys, values, memory):
             tiles, memory.qkv, False,
         )  # fmt: skip
         barrier(sync, threads)
-        first = 0
+        first = int64(0)
         for piece in range(len(pieces)):
             slot, start, count = pieces[piece]
             _store_keys(
@@ -257,7 +258,7 @@ _run_rows = Entry(_run)
 
 
 class CpuPrompts:
-    """The layers of a talker over its slots, for weights of 8 or 4 bits."""
+    """The layers of a talker over its slots."""
 
     def __init__(
         self,
@@ -267,7 +268,7 @@ class CpuPrompts:
         cache: KeyValueCache,
         team: ThreadTeam,
     ) -> None:
-        bits = 4 if weights.qkv.dtype == np.uint8 else 8
+        bits = bits_of(weights.qkv)
         self.products = RowProducts(team)
         self._team, self.threads = team, team.size
         self._fixed = fixed(weights, *rotary)

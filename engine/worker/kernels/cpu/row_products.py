@@ -1,9 +1,9 @@
-"""Products of many rows with weights of 8 or 4 bits, in tiles that threads share.
+"""Products of many rows with weights of all kinds, in tiles that threads share.
 
-4 bits meet inputs rounded to 8 bits (`nibbles`), as in a frame. 8 bits become 16, some outputs at a
-time, and meet inputs rounded to 16 bits (`shorts`) where the processor has VNNI; elsewhere both are
-float32. Each result is one sum in one order, whatever other rows there are and however many
-threads. Knows no layers.
+Full weights meet inputs as they are (`panels`). 4 bits meet inputs rounded to 8 bits (`nibbles`),
+as in a frame. 8 bits become 16, some outputs at a time, and meet inputs rounded to 16 bits
+(`shorts`) where the processor has VNNI; elsewhere both are float32. Each result is one sum in one
+order, whatever other rows there are and however many threads. Knows no layers.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from llvmlite import ir
-from numba import types
+from numba import int64, types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.model.quantized_linear import GROUP
-from engine.worker.kernels.cpu import llvm, nibbles, shorts
+from engine.worker.kernels.cpu import llvm, nibbles, panels, shorts
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.entries import Entry
 from engine.worker.kernels.cpu.layers import Floats, array
@@ -36,7 +36,12 @@ NUMBERS = np.int16 if nibbles.VNNI else np.float32  # that 8 bits become
 
 def supports(bits: int) -> bool:
     """Whether this processor has what weights of so many bits need."""
-    return bits == 8 or nibbles.VNNI
+    return bits != 4 or nibbles.VNNI
+
+
+def bits_of(weights: NDArray[Any]) -> int:
+    """Of packed weights; full ones have 32, whatever is kept of them."""
+    return {np.uint8: 4, np.int8: 8}.get(weights.dtype.type, 32)
 
 
 class Inputs(NamedTuple):
@@ -49,7 +54,8 @@ class Inputs(NamedTuple):
 
     @classmethod
     def allocate(cls, rows: int, inputs: int, bits: int) -> Inputs:
-        values = zeros((rows, inputs), np.int8 if bits == 4 else NUMBERS)
+        kind = {4: np.int8, 8: NUMBERS}.get(bits, np.float32)
+        values = zeros((rows, inputs), kind)
         size = rows, 0 if values.dtype == np.float32 else inputs // GROUP
         return cls(values, zeros(size, np.float32), zeros(size, np.float32), zeros(size, np.int32))
 
@@ -63,7 +69,7 @@ class Tiles(NamedTuple):
 
     @classmethod
     def allocate(cls, threads: int, inputs: int, bits: int) -> Tiles:
-        unpacked = zeros((threads, 2, 0 if bits == 4 else SPAN * inputs), NUMBERS)
+        unpacked = zeros((threads, 2, SPAN * inputs if bits == 8 else 0), NUMBERS)
         results = zeros((threads, 2, TILE, SPAN), np.float32)
         return cls(results, unpacked, zeros(SPAN, np.float32))
 
@@ -140,9 +146,20 @@ def multiply_tile(weights, scales, inputs, first, last, start, fresh, number, wh
 
 @overload(multiply_tile)
 def _multiply_tile(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
+    if weights.dtype in (types.int32, types.float32):
+
+        def full(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
+            stop = min(start + SPAN, len(weights) * LANES)
+            panels.multiply(
+                weights, inputs.values, first, last, start, stop, tiles.results[number, which],
+                int64(0),
+            )  # fmt: skip
+
+        return full
+
     if weights.dtype == types.uint8:
 
-        def panels(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
+        def levels(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
             stop = min(start + SPAN, len(weights) * LANES)
             nibbles.multiply_panels(
                 weights, last - first, start, stop, inputs.values[first:last],
@@ -150,7 +167,7 @@ def _multiply_tile(weights, scales, inputs, first, last, start, fresh, number, w
                 tiles.results[number, which], 0,
             )  # fmt: skip
 
-        return panels
+        return levels
 
     if tiles[1].dtype == types.int16:
 

@@ -31,7 +31,7 @@ class CpuTalker:
         self.weights = layer_weights(model)
         self._fixed = fixed(self.weights, array(cos), array(sin))
         weights, scales = pack([talker.codec_head])
-        self._head = weights[0], scales[0]
+        self._head, self._codes = (weights[0], scales[0]), talker.codec_head.out_features
         self._cache = fixed(array(cache.keys), array(cache.values))
         self._scratch = Scratch.allocate(model.config, rows, positions, team.size)
         self._memory = fixed(self._scratch)
@@ -46,7 +46,7 @@ class CpuTalker:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Hidden states [R, width] -> codebook 0's logits [R, codes]."""
-        logits = torch.empty(len(hidden), len(self._head[0]))
+        logits = torch.empty(len(hidden), self._codes)
         given = *self._head, array(hidden.contiguous()), len(hidden), array(logits)
         self._team.run(_multiply_all(*given, self._scratch.sync), self.threads)
         return logits

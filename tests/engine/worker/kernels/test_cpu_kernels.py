@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.model.quantized_linear import QuantizedLinear
-from engine.worker.kernels.cpu import nibbles
+from engine.worker.kernels.cpu import nibbles, panels
 from engine.worker.kernels.cpu.compiler import VERSION, compiled, is_kept, version_of
 from engine.worker.kernels.cpu.layers import Rounded, pack
+from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.prompts import CpuPrompts
 from engine.worker.kernels.cpu.row_products import AT_ONCE, RowProducts
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, fastest, new_sync
@@ -145,9 +146,9 @@ def test_bfloat16_changes_no_bit_of_what_the_same_weights_give_in_float32(
             weight.copy_(numbers.bfloat16())
     step = ModelRunner(talker, checkpoint.ids, ROWS, 64, CPU, torch.float32).step
     found = []
-    for kind in (np.int16, np.float32):
+    for kind in (np.int32, np.float32):
         if kind == np.float32:
-            monkeypatch.setattr(f"{pack.__module__}._narrowed", lambda weights: weights.numpy())
+            monkeypatch.setattr(f"{pack.__module__}._narrow", lambda layers: None)
         kernels = _build(step, 1)
         assert kernels is not None
         assert {each.dtype for each in matrices(kernels)} == {np.dtype(kind)}
@@ -178,11 +179,31 @@ def inner(kernels: CpuKernels) -> Tensor:
 def test_weights_that_bfloat16_does_not_hold_stay_float32() -> None:
     layer = nn.Linear(64, 48, bias=False)
     layer.weight.copy_(layer.weight.bfloat16())
-    assert pack([layer])[0].dtype == np.int16
+    assert pack([layer])[0].dtype == np.int32  # two in each
     layer.weight[3, 5] = 1 + 2**-8
     weights = pack([layer])[0]
     assert weights.dtype == np.float32
-    assert torch.equal(torch.from_numpy(weights)[0], layer.weight)
+    assert sorted(weights.flatten()) == sorted(layer.weight.flatten().tolist())
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 13])
+def test_products_of_full_weights_are_sums_over_even_and_over_odd_inputs(
+    narrow: bool, rows: int
+) -> None:
+    """Of panels 1 to 5, as a thread takes them; inputs and weights are such that products are
+    exact."""
+    random = np.random.default_rng(rows)
+    weights = torch.from_numpy(random.normal(size=(1, 6 * LANES, 64))).bfloat16()
+    x = torch.from_numpy(random.normal(size=(rows + 1, 64))).bfloat16().float().numpy()
+    packed = panels.pack(weights.view(torch.int16) if narrow else weights.float())
+    out = np.full((rows, 7 * LANES), np.nan, np.float32)
+    panels.multiply(packed[0], x, 1, rows + 1, LANES, 6 * LANES, out, LANES)
+    products = x[1:, None] * weights.float().numpy()[0]
+    halves = (np.cumsum(products[..., which::2], -1)[..., -1] for which in (0, 1))
+    assert (out[:, LANES : 6 * LANES] == np.add(*halves)[:, LANES:]).all()
+    assert np.isnan(out[:, :LANES]).all()
+    assert np.isnan(out[:, 6 * LANES :]).all()
 
 
 def in_4_bits() -> ModelRunner:
@@ -416,7 +437,7 @@ def test_products_of_a_prompt_keep_what_8_bits_hold() -> None:
     team.close()
 
 
-@pytest.fixture(scope="module", params=["8bit", pytest.param("4bit", marks=VNNI)])
+@pytest.fixture(scope="module", params=["full", "8bit", pytest.param("4bit", marks=VNNI)])
 def prompted(request: pytest.FixtureRequest) -> Iterator[tuple[FrameStep, CpuPrompts]]:
     with torch.inference_mode():
         talker = load_talker(MINI, CPU, torch.float32, request.param)
@@ -450,7 +471,7 @@ def test_prompts_are_those_of_the_plain_form(prompted: tuple[FrameStep, CpuPromp
     plain = step.run(x[None], row, row, at, count)[0]
     wanted = kept(step, 1, count)
     alone = prompts(x, [(2, 0, count)])
-    bits = step.talker.model.layers[0].mlp.down_proj.bits
+    bits = getattr(step.talker.model.layers[0].mlp.down_proj, "bits", 32)
     assert (alone - plain).norm() < ERRORS[bits] * plain.norm()
     assert (kept(step, 2, count) - wanted).norm() < ERRORS[bits] * wanted.norm()
 
