@@ -1,7 +1,7 @@
 // Cards of voices, of which one is chosen: radio buttons with arrow keys. A card that is pointed at, or
 // focused by a key, is heard a moment later, unless something plays or the switch below is off.
 
-import { whenGone } from './lifetime.js';
+import { lifeOf } from './lifetime.js';
 import { players } from './player/player.js';
 import { kept, Sound, VOLUME } from './player/sound.js';
 
@@ -24,7 +24,8 @@ class VoicePicker {
     this.gain = null;
     this.samples = new Map(); // voice -> promise of an AudioBuffer or null
     this.heard = null; // the button whose voice is heard or about to be
-    this.ended = false; // it was heard to its end
+    this.wish = null; // to hear it, this time
+    this.ended = false; // it was heard to its end, or could not be heard
     const listen = (kind, work) => root.addEventListener(kind, work);
     listen('click', (event) => this.press(event));
     listen('keydown', (event) => this.step(event));
@@ -34,7 +35,9 @@ class VoicePicker {
     listen('focusout', () => this.point(null));
     listen('change', ({ target }) => target.closest('.aloud') && this.switch(target.checked));
     this.arrive();
-    whenGone(root, () => this.silence());
+    const life = lifeOf(root);
+    document.addEventListener('timbre-begun', () => this.source && this.silence(), { signal: life });
+    life.addEventListener('abort', () => this.silence());
   }
 
   get cards() {
@@ -86,7 +89,7 @@ class VoicePicker {
     if (!card) return;
     Sound.wake();
     this.choose(card);
-    if (this.ended) this.heard = null; // it was heard to its end, and is wanted again
+    if (this.ended) this.heard = null; // it is wanted again
     this.point(card);
   }
 
@@ -122,29 +125,33 @@ class VoicePicker {
   }
 
   async play(card) {
-    if (isBusy()) return;
+    const wish = (this.wish = {}); // the same card may be left and pointed at again meanwhile
+    if (isBusy()) return this.end(card);
     card.classList.add('heard');
     const buffer = await this.fetched(card.dataset.key);
-    if (card !== this.heard) return;
-    if (!buffer || Sound.silent || isBusy()) {
-      card.classList.remove('heard');
-      return;
-    }
+    if (wish !== this.wish) return undefined;
+    if (!buffer || Sound.silent || isBusy()) return this.end(card);
+    return this.start(card, buffer);
+  }
+
+  start(card, buffer) {
     const { context } = Sound;
     this.gain = new GainNode(context, { gain: kept(VOLUME, 0, 1) });
     this.source = new AudioBufferSourceNode(context, { buffer });
     this.source.connect(this.gain).connect(context.destination);
-    this.source.onended = ({ target }) => {
-      card.classList.remove('heard');
-      this.ended = this.source === target;
-    };
+    this.source.onended = ({ target }) => this.source === target && this.end(card);
     this.source.start();
     this.root.dataset.played = card.dataset.key;
   }
 
+  end(card) {
+    card.classList.remove('heard');
+    this.ended = true;
+  }
+
   fetched(key) {
     if (!this.samples.has(key)) {
-      const request = this.sample(key).then((sound) => sound && decoded(sound), () => null);
+      const request = this.sample(key).then((sound) => sound && decoded(sound)).catch(() => null);
       this.samples.set(key, request);
       request.then((buffer) => buffer || this.samples.delete(key)); // so that it is requested again
       if (this.samples.size > MOST) this.samples.delete(this.samples.keys().next().value);
@@ -156,6 +163,7 @@ class VoicePicker {
     clearTimeout(this.waiting);
     this.heard?.classList.remove('heard');
     this.heard = null;
+    this.wish = null;
     this.ended = false;
     if (!this.source) return;
     const end = Sound.context.currentTime + FADE;

@@ -48,6 +48,7 @@ class Player {
   begin(payload) {
     if (this.now && !this.now.made) this.page.leave(this.now.id);
     for (const other of players) if (other !== this) other.pause(true);
+    document.dispatchEvent(new CustomEvent('timbre-begun')); // samples of voices end
     const now = performance.now();
     const asked = now - Sound.touched < 3000 ? Sound.touched : now;
     this.now = { id: payload.id, asked, first: null, report: null, payload, over: false, made: false };

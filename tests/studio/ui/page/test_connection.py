@@ -159,3 +159,25 @@ def test_tabs_of_one_browser_share_their_takes(open_page: OpenPage, same: Server
     expect(rows).to_have_count(2)
     stranger = opened(open_page, same.wire.url, quiet=False).page
     stranger.locator(".timbre-empty:visible").first.wait_for()
+
+
+REFUSED = """
+for (const name of ['localStorage', 'sessionStorage']) {
+  const get = () => { throw new DOMException('Access is denied', 'SecurityError') }
+  Object.defineProperty(window, name, { get, configurable: true })
+}
+"""
+
+
+def test_a_browser_that_refuses_its_storage_speaks(open_page: OpenPage, servers: Servers) -> None:
+    page = open_page("about:blank")
+    page.add_init_script(REFUSED)
+    page.goto(servers.wire.url)
+    page.wait_for_function(SEEN)
+    fill(page, "Text", "Good evening.")
+    page.get_by_role("button", name="Speak", exact=True).click()
+    Tap(page, 0).wait("now?.made")
+    expect(page.locator(".timbre-take").first).to_be_visible()
+    open_tab(page, "Script")
+    page.get_by_role("button", name="Show an example").click()
+    page.locator("#script-lines article").first.wait_for()

@@ -3,6 +3,7 @@ they are pointed at, never over what plays."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 
 from engine import Library, open_engine
 from studio.cli.app_context import MINI
-from studio.context import open_studio
+from studio.context import Studio, open_studio
 from studio.takes.take_store import Takes
+from studio.ui import voice_picker
 from tests.support.browser import OpenPage, expect, serve_page
 from tests.support.programs import CACHE
 
@@ -21,6 +23,17 @@ PLAYED = "(key) => document.querySelector('#speak-voices [data-played]')?.datase
 PLAYING = """() => {
   const player = window.timbre.players.find(({ now }) => now)
   Object.defineProperty(player, 'active', { get: () => true })
+}"""
+COUNTED = """() => {
+  const { start } = AudioBufferSourceNode.prototype
+  window.started = 0
+  AudioBufferSourceNode.prototype.start = function (...when) {
+    window.started += 1
+    start.apply(this, when)
+  }
+}"""
+BUSY = """(busy) => {
+  window.timbre.players[0].now = busy ? { over: false, report: {} } : null
 }"""
 ABOVE = """([one, other]) => {
   const top = (selector) => document.querySelector(selector).getBoundingClientRect().top
@@ -110,6 +123,54 @@ def test_keys_choose_and_a_focused_card_is_heard(open_page: OpenPage, url: str) 
     page.get_by_role("button", name="Star", exact=True).click()
     expect(cards(page).first).to_have_attribute("data-key", last)  # favourites first
     expect(cards(page).first).to_have_attribute("aria-checked", "true")
+
+
+def test_a_card_that_is_left_meanwhile_is_heard_once(
+    open_page: OpenPage, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = voice_picker.sample_of
+
+    async def slow(studio: Studio, voice: Any) -> str | None:
+        await asyncio.sleep(2)
+        return await made(studio, voice)
+
+    monkeypatch.setattr(voice_picker, "sample_of", slow)
+    page = open_page(url)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.evaluate(COUNTED)
+    card = cards(page).nth(2)
+    card.hover()
+    expect(card).to_contain_class("heard")
+    page.get_by_label("Text", exact=True).hover()
+    expect(card).not_to_contain_class("heard")
+    card.hover()
+    page.wait_for_function("window.started")
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.started") == 1
+
+
+def test_a_card_is_heard_at_a_press_once_nothing_else_is(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    card = cards(page).nth(1)
+    page.evaluate(BUSY, True)
+    card.click()
+    page.wait_for_timeout(POINTED)
+    page.evaluate(BUSY, False)
+    card.click()
+    page.wait_for_function(PLAYED, arg=card.get_attribute("data-key"))
+
+
+def test_a_sample_ends_where_speech_begins(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_label("Text", exact=True).fill("Good evening.")
+    card = cards(page).nth(1)
+    card.click()
+    expect(card).to_contain_class("heard")
+    page.wait_for_function(PLAYED, arg=card.get_attribute("data-key"))
+    page.evaluate("timbre.players[0].begin({ id: 'take' })")
+    assert page.evaluate("document.querySelectorAll('#speak-voices .heard').length") == 0
 
 
 def test_no_sample_over_what_plays_and_a_phone_has_the_take_first(
