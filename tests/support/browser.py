@@ -112,6 +112,20 @@ async () => {
 }
 """
 
+# Fills what a browser keeps for good to the last byte.
+FULL_STORAGE = """
+() => {
+  let piece = 'x'.repeat(1 << 20);
+  for (let number = 0; piece; ) {
+    try {
+      localStorage.setItem(`full-${number++}`, piece);
+    } catch {
+      piece = piece.slice(piece.length / 2 + 0.5);
+    }
+  }
+}
+"""
+
 OpenPage = Callable[..., Any]
 ENDLESS = 60  # requests; a tab's first opening takes a dozen
 LOOK = 30  # ms between two looks at a player; a look at each frame costs as much as the page

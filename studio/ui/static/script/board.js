@@ -20,11 +20,20 @@ const ALOUD = 'timbre-script-aloud'; // whether what is rendered is played, as i
 const FOLLOW = 120; // ms between looks at what is heard
 const TOUCHED = 400; // ms for which selected words may still be made anew
 const LATE = 30; // s by which an answer may be older than what is shown; more is a clock that was put back
+const MOST_MINE = 100; // scripts that are remembered
 const TYPED = 250; // ms after the last letter of a search
 
 // Each tab has its own; a new one begins with the latest.
 function keep(name, value) {
-  for (const store of [sessionStorage, localStorage]) store.setItem(name, value);
+  for (const store of [sessionStorage, localStorage]) write(store, name, value);
+}
+
+function write(store, name, value) {
+  try {
+    store.setItem(name, value);
+  } catch {
+    // it is full
+  }
 }
 
 function recall(name) {
@@ -60,6 +69,7 @@ class Board {
     this.chosen = null; // the words that were selected last
     this.unselected = 0; // timer
     this.saying = null; // the line that is spoken once its form is saved
+    this.mine = ''; // scripts that the server counts as this page's
     this.drag = new LineDrag(root, (moved) => tell.act({ do: 'move', ...moved }));
     root.addEventListener('pointerdown', ({ target }) => (this.held = target));
     const life = lifeOf(root);
@@ -162,6 +172,12 @@ class Board {
     keep(DRAFT, JSON.stringify(draft));
   }
 
+  // Text that was typed and not read, while another script comes.
+  left() {
+    const [text, seen] = [field('text'), field('seen')];
+    return text === seen ? null : { number: this.value.number, text, seen };
+  }
+
   ticked(target) {
     if (target.closest?.('.timbre-aloud')) keep(ALOUD, String(target.checked));
   }
@@ -186,14 +202,23 @@ class Board {
   }
 
   remember(number) {
-    const others = this.last().mine.split(' ').filter((each) => each && each !== number);
     keep(KEPT, number);
-    localStorage.setItem(MINE, [...others, number].slice(-100).join(' ').trim());
+    this.addMine(number);
+  }
+
+  addMine(numbers) {
+    const all = `${this.last().mine} ${numbers}`.split(' ').filter(Boolean);
+    const latest = [...new Set(all.reverse())].slice(0, MOST_MINE).reverse();
+    write(localStorage, MINE, latest.join(' '));
   }
 
   look() {
     this.follow();
-    if (this.root.classList.contains('lines')) this.forgetRead();
+    if (!this.root.classList.contains('lines')) return;
+    this.forgetRead();
+    const mine = field('mine'); // with a script that became one as another was opened
+    if (mine !== this.mine) this.addMine(mine);
+    this.mine = mine;
   }
 
   // The line that is heard now is marked; one on another page can be found.
@@ -462,7 +487,7 @@ export function mount({ element, trigger, props, server, watch }, { lines }) {
   document.addEventListener('keydown', (event) => board.jump(event), { signal });
   const back = () => document.hidden || trigger('back', {});
   document.addEventListener('visibilitychange', back, { signal });
-  const named = (/** @type {any} */ { detail }) => trigger('arrive', { ...board.last(), number: detail });
+  const named = (/** @type {any} */ { detail }) => trigger('arrive', { ...board.last(), number: detail, left: board.left() });
   document.addEventListener('timbre-open-script', named, { signal });
   if (!props.value.items.length) trigger('arrive', board.last());
 }

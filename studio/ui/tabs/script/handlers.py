@@ -110,7 +110,12 @@ class ScriptTab:
         """A page has loaded; it sends its last script, any unread text, and whether what is
         rendered is played."""
         sent: Press = dict(detail(event))
-        shown = self.show(str(sent.get("number") or ""), str(sent.get("mine") or ""))
+        mine, left = str(sent.get("mine") or ""), sent.get("left")
+        if isinstance(left, dict):  # on its way from another script
+            with warned():
+                typed = (str(left.get(name) or "") for name in ("number", "text", "seen"))
+                mine = self._kept(mine, *typed)
+        shown = self.show(str(sent.get("number") or ""), mine)
         drafted = _with_draft(Shown(*shown[:FIELDS]), sent.get("draft"))
         return *drafted, *shown[FIELDS:], sent.get("aloud") is not False
 
@@ -150,8 +155,15 @@ class ScriptTab:
 
     # Scripts.
 
-    def new(self, mine: str) -> tuple[Update, ...]:
-        return self.show("", mine)
+    def turn(self, picked: str | None, mine: str, *typed: str) -> tuple[Update, ...]:
+        """Show another script. `typed`: number, text and seen text of the one before."""
+        with warned():
+            return self.show(picked, self._kept(mine, *typed))
+        stays = Shown(*(gr.skip(),) * FIELDS)._replace(picked=gr.update(value=typed[0] or None))
+        return *stays, *(gr.skip(),) * READING
+
+    def new(self, mine: str, *typed: str) -> tuple[Update, ...]:
+        return self.turn("", mine, *typed)
 
     def begin_reading(self) -> Update:
         """A book takes seconds."""
@@ -160,12 +172,13 @@ class ScriptTab:
     def end_reading(self) -> Update:
         return gr.update(label=str(word(UPLOAD)), interactive=True)
 
-    def receive(self, path: str | None, mine: str) -> tuple[Update, ...]:
-        """Create a script from an uploaded file."""
+    def receive(self, path: str | None, mine: str, *typed: str) -> tuple[Update, ...]:
+        """Create a script from an uploaded file. `typed`: as for `turn`."""
         with warned():
             if not path:
                 there = ", ".join([*SUFFIXES, PROJECT_SUFFIX])
                 raise RequestError("Choose a file first: {there}.", there=there)
+            mine = self._kept(mine, *typed)
             titles = self.store.titles()
             visible = {number for _, number in self._listed(mine)}
             taken = [title for number, title in titles.items() if number in visible]
@@ -175,13 +188,15 @@ class ScriptTab:
             return self.show(opened.number, mine)
         return (gr.skip(),) * (FIELDS + READING)
 
-    def receive_project(self, mine: str, event: gr.EventData) -> tuple[Update, ...]:
+    def receive_project(
+        self, mine: str, number: str, text: str, seen: str, event: gr.EventData
+    ) -> tuple[Update, ...]:
         """Create a script from a project that came by `ProjectUploads`."""
         with warned():
             if self._uploads is None:
                 raise RequestError(GONE)
             with self._uploads.opened(str(detail(event).get("token"))) as path:
-                return self.receive(str(path), mine)
+                return self.receive(str(path), mine, number, text, seen)
         return (gr.skip(),) * (FIELDS + READING)
 
     def rename(self, number: str, title: str, mine: str) -> tuple[Update, Update]:
@@ -205,8 +220,9 @@ class ScriptTab:
         back = gr.update(visible=True, value=label)
         return *self.show("", mine), number, back
 
-    def restore(self, number: str, mine: str) -> tuple[Update, ...]:
+    def restore(self, number: str, mine: str, *typed: str) -> tuple[Update, ...]:
         with warned():
+            mine = self._kept(mine, *typed)
             return *self.show(self.store.restore(number).number, mine), gr.update(visible=False)
         return (gr.skip(),) * (FIELDS + READING + 1)
 
@@ -226,6 +242,7 @@ class ScriptTab:
         press: Press = dict(detail(event))
         with warned():
             if press.get("do") == "example":
+                mine = self._kept(mine, number, text, seen)
                 return self._shown(self.store.read("", EXAMPLE), View(), mine)
             if press.get("do") in LOOKING:
                 return self._looked(*self._actions.done(self.store.look(number), view, press))
@@ -288,6 +305,13 @@ class ScriptTab:
         if press.get("do") == "take":
             return self.playback.take(number, line, str(press.get("take")))
         return self.playback.listen(number, line, aloud)
+
+    def _kept(self, mine: str, number: str = "", text: str = "", seen: str = "") -> str:
+        """Read typed text before another script takes its place; `mine`, with the script of it."""
+        if text == seen or not text.strip():
+            return mine
+        read = self._read(number, text, seen).number
+        return " ".join([*(each for each in mine.split() if each != read), read])
 
     def _read(self, number: str, text: str, seen: str) -> OpenScript:
         if number and text == seen:

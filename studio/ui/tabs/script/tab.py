@@ -217,18 +217,20 @@ def _scripts(
 ) -> None:
     """Events that open another script."""
     opened, mine = hidden.opened, hidden.mine
+    typed = [opened, page.text, hidden.seen]
     area.lines.arrive(tab.arrive, None, [*everything, area.aloud], **BARE)
-    page.picked.input(tab.show, [page.picked, mine], everything, **QUIET)
-    page.new.click(tab.new, mine, everything, **QUIET)
+    page.picked.input(tab.turn, [page.picked, mine, *typed], everything, **QUIET)
+    page.new.click(tab.new, [mine, *typed], everything, **QUIET)
     begun = page.upload.upload(tab.begin_reading, None, page.upload, **BARE)
-    read = begun.then(tab.receive, [page.upload, mine], everything, **QUIET)
+    read = begun.then(tab.receive, [page.upload, mine, *typed], everything, **QUIET)
     read.then(tab.end_reading, None, page.upload, **BARE)
-    page.project.received(tab.receive_project, mine, everything, **QUIET)
+    page.project.received(tab.receive_project, [mine, *typed], everything, **QUIET)
     for named in (page.title.submit, page.title.blur):
         named(tab.rename, [opened, page.title, mine], [page.picked, page.title], **QUIET)
     gone = [*everything, hidden.deleted, page.back]
     page.delete.click(tab.delete, [opened, mine], gone, **QUIET)
-    page.back.click(tab.restore, [hidden.deleted, mine], [*everything, page.back], **QUIET)
+    restored = [hidden.deleted, mine, *typed]
+    page.back.click(tab.restore, restored, [*everything, page.back], **QUIET)
 
 
 def _changes(

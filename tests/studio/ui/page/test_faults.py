@@ -17,24 +17,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.support.browser import OpenPage, Tap, expect, open_tab, wait_until
+from tests.support.browser import FULL_STORAGE, OpenPage, Tap, expect, open_tab, wait_until
 from tests.support.cuttable import Servers, fill, opened
 
 pytestmark = pytest.mark.slow
 WORDS = "and the words go on for a while " * 6
 MOMENTS = ("writing", "asked", "heard", "finished")
-FULL = """
-() => {
-  let piece = 'x'.repeat(1 << 20);
-  for (let number = 0; piece; ) {
-    try {
-      localStorage.setItem(`full-${number++}`, piece);
-    } catch {
-      piece = piece.slice(piece.length / 2 + 0.5);
-    }
-  }
-}
-"""
 EMPTY = """
 () => Object.keys(localStorage)
   .filter((key) => key.startsWith('full-'))
@@ -72,7 +60,7 @@ class Work:
 
     def full(self) -> None:
         """The browser's storage for good is full, and the page is loaded again."""
-        self.page.evaluate(FULL)
+        self.page.evaluate(FULL_STORAGE)
         self.page.reload()
         self.page.evaluate(EMPTY)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Message, UnknownVoice
+from engine import Message, NotSaved, UnknownVoice
 from studio.scripts import Delivery, text_of
 from studio.scripts.export.script_files import save_project
 from studio.ui.tabs.script.exports import ExportSection
@@ -300,3 +300,28 @@ def test_an_export_that_its_server_has_forgotten_is_said_to_have_ended(studio, t
     shown = ExportSection(studio, tmp_path).look("20261128-174718-6e5960c53a6fed67")
     assert "The server was restarted" in shown.progress["value"]
     assert shown.press["interactive"]
+
+
+def test_typed_text_is_read_before_another_script_is_shown(tab, number):
+    other = tab.store.read("", "Clara: Three.").number
+    first = Shown(*tab.turn(other, number, "", "Typed on an empty page.", "")[: len(Shown._fields)])
+    assert first.opened == other
+    known, read, _ = first.mine.split()
+    assert known == number
+    assert text_of(tab.store.open(read).script) == "Typed on an empty page."
+    tab.new(first.mine, read, "Typed on an empty page.\n\nAnd more.", "Typed on an empty page.")
+    assert text_of(tab.store.open(read).script).endswith("And more.")
+    left = {"number": other, "text": "Clara: Three. And four.", "seen": "Clara: Three."}
+    tab.arrive(event(number=number, mine=number, left=left))
+    assert text_of(tab.store.open(other).script) == "Clara: Three. And four."
+
+
+def test_text_that_cannot_be_read_keeps_its_script_shown(tab, number, monkeypatch):
+    def full(*_: object) -> None:
+        raise NotSaved("The disk is full.")
+
+    monkeypatch.setattr(tab.store, "read", full)
+    with pytest.warns(UserWarning, match="full"):
+        shown = Shown(*tab.turn(number, "", "", "Typed.", "")[: len(Shown._fields)])
+    assert shown.text == gr.skip()
+    assert shown.picked == gr.update(value=None)

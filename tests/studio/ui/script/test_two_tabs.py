@@ -16,6 +16,7 @@ from studio.scripts import Projects, text_of
 from studio.takes.take_store import Takes
 from tests.support.browser import (
     DRAWN,
+    FULL_STORAGE,
     OpenPage,
     Tap,
     expect,
@@ -207,3 +208,36 @@ def test_a_draft_of_choices_that_are_no_more_keeps_the_rest(open_page: OpenPage,
     expect(page.get_by_label("Text", exact=True).first).to_have_value("Of before.")
     page.get_by_role("button", name="Speak", exact=True).click()
     expect(page.locator(".timbre-history:visible [data-do=pick]").first).to_be_visible()
+
+
+def test_a_full_storage_of_the_browser_hides_no_lines(open_page: OpenPage, url: str) -> None:
+    page = script(open_page(url))
+    page.evaluate(FULL_STORAGE)
+    page.get_by_role("button", name="Show an example").click()
+    page.locator("#script-lines article").first.wait_for()
+
+
+def test_typed_text_is_there_after_the_browser_went_back(
+    open_page: OpenPage, url: str, folder: Path
+) -> None:
+    page = script(open_page(url))
+    text(page).fill(TEXT)
+    page.get_by_role("button", name="Split into lines").click()
+    page.locator("#script-lines article").first.wait_for()
+    page.get_by_role("button", name="New", exact=True).click()
+    expect(text(page)).to_have_value("")
+    text(page).fill("Clara: Three.")
+    page.get_by_role("button", name="Split into lines").click()
+    expect(page.locator("#script-lines article")).to_have_count(1)
+    text(page).fill("Clara: Three. And four, typed and not read.")
+    page.wait_for_function("sessionStorage['timbre-script-draft']?.includes('not read')")
+    page.go_back()
+    expect(text(page)).to_have_value(TEXT)
+    page.go_forward()
+    expect(text(page)).to_have_value("Clara: Three. And four, typed and not read.")
+    text(page).fill("Clara: Three. And five.")
+    page.get_by_role("button", name="New", exact=True).click()
+    expect(text(page)).to_have_value("")
+    projects = Projects(folder / "scripts")
+    kept = [text_of(projects.open(each.id).script) for each in projects.listed()]
+    assert "Clara: Three. And five." in kept
