@@ -26,9 +26,13 @@ const keys = {
   },
 };
 
+// An open menu, a search and an input method have their own use for Escape.
+const ESCAPES = 'input[aria-expanded=true], input[type=search]:not(:placeholder-shown)';
+
 const meant = (event) => {
+  if (event.isComposing) return null;
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) return 'go';
-  const writing = event.target.closest?.('form'); // there it takes back what was written
+  const writing = event.target.closest?.(`form, ${ESCAPES}`); // in a form it takes back what was written
   if (event.key === 'Escape' && !sheet()?.open && !writing) return 'stop';
   if (event.key === '?' && !typing(event.target)) return 'help';
   if (event.key === ' ' && event.target === document.body) return 'play';

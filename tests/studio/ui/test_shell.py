@@ -109,6 +109,12 @@ def test_keys_speak_and_stop(open_page: OpenPage, url: str, engine: FakeEngine) 
     assert count.evaluate("own => own.getBoundingClientRect().height") < 30  # it stands on one line
     tap.page.keyboard.press("Control+Enter")
     tap.wait("now?.report?.played > 4800")
+    menu = tap.page.get_by_label("Language", exact=True)
+    menu.click()
+    expect(menu).to_have_attribute("aria-expanded", "true")
+    menu.press("Escape")  # closes the menu alone
+    expect(menu).to_have_attribute("aria-expanded", "false")
+    assert not tap.get("now.stopped")
     tap.page.keyboard.press("Escape")
     tap.wait("now.over")
     wait_until(lambda: engine.stats().running == 0)
