@@ -64,7 +64,7 @@ class Loop:
         self.ticks += 1
         try:
             launched = self._launch()
-            committed = self._commit(self._depth if launched else 0)
+            committed = self._commit(launched)
         except Exception as error:
             launched = True
             self._recover(error)
@@ -148,9 +148,11 @@ class Loop:
             self._launched.append(self._worker.launch(plan))
         return bool(plan)
 
-    def _commit(self, behind: int) -> int:
-        """Commit codes until `behind` steps are in flight; audio may lag by one more step."""
-        committed = 0
+    def _commit(self, launched: bool) -> int:
+        """Commit codes until `pipeline_depth` steps are in flight, or none if nothing was launched;
+        audio may lag by one more step, or until it is ready if the worker lets it follow."""
+        behind = self._depth if launched else 0
+        committed, most = 0, behind + 1 if behind else 0
         while len(self._launched) > behind:
             self._wait_codes(self._launched[0])
             handle = self._launched.popleft()
@@ -159,7 +161,9 @@ class Loop:
             self._decoding.append((result.number, handle))
             committed += 1
             self.counters.steps += 1
-        self._commit_audio(behind + 1 if behind else 0)
+            if launched and result.audio_follows:
+                most = len(self._decoding)
+        self._commit_audio(most)
         return committed
 
     def _wait_codes(self, handle: StepHandle) -> None:

@@ -143,6 +143,10 @@ class StepPlan:
         first = self.release or self.admit or self.append_text
         return bool(first or self.prefill or self.decode or self.codec_decode)
 
+    @property
+    def has_first_chunk(self) -> bool:
+        return any(due.start == 0 for due in self.codec_decode)
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -154,12 +158,14 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class StepResult:
-    """The codes of a step by slot. `failed`: slots whose admission failed; they are free."""
+    """The codes of a step by slot. `failed`: slots whose admission failed; they are free.
+    `audio_follows`: the worker itself waits for this step's audio before it makes more."""
 
     number: int
     seconds: float
     frames: Mapping[int, Frame] = field(default_factory=dict)
     failed: Mapping[int, Exception] = field(default_factory=dict)
+    audio_follows: bool = False
 
 
 class StepHandle(Protocol):

@@ -209,6 +209,7 @@ class FakeWorker:
         self.plans: deque[StepPlan] = deque(maxlen=64)  # the latest
         self.timed: dict[int, float] = {}  # seconds by rows
         self.sound_later = 0.0  # seconds from a step's codes to its audio
+        self.sound_follows = False  # without a limit by `pipeline_depth`
         self.resets = 0
         self.closed = False
         self._slots = slots
@@ -287,7 +288,7 @@ class FakeWorker:
             if piece.slot in there:
                 self.running[piece.slot].fill(piece.start, piece.stop)
         frames = {slot: self._frame(slot) for slot in plan.decode if slot in there}
-        return StepResult(plan.number, seconds, frames, failed)
+        return StepResult(plan.number, seconds, frames, failed, self.sound_follows)
 
     def _sound(self, plan: StepPlan) -> dict[int, Pcm]:
         return {

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -18,14 +19,25 @@ from engine.errors import OutOfMemory, StepFailed, TimbreError
 from engine.plan import Frame, StepResult
 from engine.types import Pcm
 
+# slots, samples of each, int16 [B, longest], undefined past a row's samples
+Batches = Sequence[tuple[Sequence[int], Sequence[int], Tensor]]
+
+
+class Done(Protocol):
+    """Says when audio is on the host, as an event of CUDA does."""
+
+    def query(self) -> bool: ...
+
+    def synchronize(self) -> None: ...
+
 
 @dataclass(frozen=True)
 class StepAudio:
-    """Audio of a step, being copied to the host."""
+    """Audio of a step, being made or copied to the host."""
 
-    # slots, samples of each, int16 [B, longest], undefined past a row's samples
-    batches: Sequence[tuple[Sequence[int], Sequence[int], Tensor]] = ()
-    done: torch.cuda.Event | None = None  # when the copy is complete; None: at once
+    batches: Batches = ()
+    done: Done | None = None  # when they are complete; None: at once
+    follows: bool = False  # it is made beside further steps; none is begun before it is done
 
 
 @dataclass(frozen=True)
@@ -85,7 +97,7 @@ class PendingStep:
             for slots, batch in self._frames
             for slot, codes in zip(slots, batch.numpy().copy(), strict=True)
         }
-        return StepResult(self._number, seconds, frames, self._failed)
+        return StepResult(self._number, seconds, frames, self._failed, self._audio.follows)
 
     def audio_ready(self) -> bool:
         done = self._audio.done

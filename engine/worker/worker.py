@@ -224,9 +224,11 @@ class TorchWorker:
                 runner, row = self._at(added.slot)
                 runner.append_text(row, added)
         steps, audio = self._start_steps(plan), self._codec_decode(plan)
-        if audio.done is not None and _audio_first(plan):
+        if isinstance(audio.done, torch.cuda.Event) and _audio_first(plan):
             torch.cuda.current_stream(self.device).wait_event(audio.done)
         frames = [self._by_slot(name, step.advance()) for name, step in steps]
+        if audio.follows and audio.done and plan.has_first_chunk:
+            audio.done.synchronize()  # a listener waits for it
         return StepOutput(frames, audio, failed)
 
     def _admit(self, admits: Sequence[Admit]) -> dict[int, Exception]:
@@ -291,7 +293,7 @@ class TorchWorker:
             starts, rows = [due.start for due, _ in group], [row for _, row in group]
             codes = self._runners[name].codes_from(rows, starts, counts[0])
             work.append(([due.slot for due, _ in group], codes, counts))
-        return self._codec().decode(work) if work else StepAudio()
+        return self._codec().decode(work, self._cores - self._threads)
 
     def _at(self, slot: int) -> tuple[ModelRunner, int]:
         """The runner and row of a slot number."""
@@ -492,8 +494,5 @@ def _bytes(network: torch.nn.Module) -> int:
 
 
 def _audio_first(plan: StepPlan) -> bool:
-    """Whether a first chunk is decoded before the talker, which fills the device for few rows.
-
-    With more rows the codec runs concurrently with the talker.
-    """
-    return len(plan.decode) <= AUDIO_FIRST_ROWS and any(due.start == 0 for due in plan.codec_decode)
+    """Whether a first chunk is decoded before the talker, which fills the device for few rows."""
+    return len(plan.decode) <= AUDIO_FIRST_ROWS and plan.has_first_chunk

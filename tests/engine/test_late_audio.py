@@ -42,6 +42,24 @@ def test_sound_that_comes_after_its_frames_holds_no_step_up(lag, later):
     assert longer < seconds + 2 * later + 0.001 if later < 0.02 else longer > seconds
 
 
+def test_sound_of_a_worker_that_waits_for_it_itself_holds_no_step_up():
+    """Without steps in flight, as on CPUs; at the end nothing is due."""
+    heard, seconds = {}, {}
+    for follows in (False, True):
+        simulation = Simulation(Costs(step=0.01), max_num_seqs=2, pipeline_depth=0)
+        simulation.worker.sound_later, simulation.worker.sound_follows = 0.025, follows
+        listeners = [ask(simulation, "a" * 60, seed=seed) for seed in range(3)]
+        simulation.finish()
+        assert all(each.stream.end.reason == "finished" for each in listeners)
+        assert not simulation.engine.loop._decoding
+        heard[follows] = [
+            b"".join(chunk.pcm.tobytes() for chunk in each.chunks) for each in listeners
+        ]
+        seconds[follows] = simulation.clock.now()
+    assert heard[True] == heard[False]
+    assert seconds[True] < 0.8 * seconds[False]
+
+
 def test_sound_is_delivered_before_the_frames_of_the_next_step():
     simulation = Simulation(Costs(step=0.01), max_num_seqs=2, pipeline_depth=1)
     simulation.worker.sound_later = 0.002

@@ -2,12 +2,14 @@
 
 Streams are decoded in one batch, whatever their positions and numbers of frames. The state after a
 voice's reference is computed once and cached. On a GPU the codec runs on its own CUDA stream,
-concurrently with the talker.
+concurrently with the talker, and so it does on a CPU in a thread of its own where there are cores
+for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -26,13 +28,42 @@ from engine.worker.codec.codec_graphs import (
 )
 from engine.worker.lru_cache import LRUCache
 from engine.worker.state.prompts import to_device
-from engine.worker.step_output import StepAudio
+from engine.worker.step_output import Batches, StepAudio
 
 TIMED_FRAMES = 4
 LONG = 0.1  # seconds after which nothing is timed again
 
 # slots, the next codes [B, frames, 16] of their streams, and how many frames each advances
 Due = tuple[Sequence[int], Tensor, Sequence[int]]
+
+
+class Decoding:
+    """Audio of some slots that a thread makes beside the steps. As an event it says when."""
+
+    def __init__(
+        self, thread: ThreadPoolExecutor, slots: Sequence[int], decode: Callable[[], Batches]
+    ) -> None:
+        self.slots, self.batches = (
+            frozenset(slots),
+            list[tuple[Sequence[int], Sequence[int], Tensor]](),
+        )
+        self._decode = decode
+        self._future: Future[None] = thread.submit(self._run)
+
+    @torch.inference_mode()
+    def _run(self) -> None:
+        self.batches += self._decode()
+
+    def query(self) -> bool:
+        return self._future.done()
+
+    def synchronize(self) -> None:
+        """Wait for it, and raise its error."""
+        self._future.result()
+
+    def wait(self) -> None:
+        """Wait for it; who is given its audio is given its error."""
+        wait([self._future])
 
 
 class CodecRunner:
@@ -51,6 +82,8 @@ class CodecRunner:
         self._padding_row, self._hop, self._weights = slots, codec.config.hop, codec.bytes
         self._stepper = select_codec(codec, self._state, slots)
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
+        self._thread: ThreadPoolExecutor | None = None  # made when it is needed
+        self._decoding: Decoding | None = None  # the last that it was given
 
     @property
     def bytes(self) -> int:
@@ -63,9 +96,17 @@ class CodecRunner:
                 self._stepper.warm(self._padding_row)
 
     def close(self) -> None:
-        """End the threads of a kernel."""
-        if isinstance(self._stepper, EagerCodec) and isinstance(self._stepper.step, CpuStep):
-            self._stepper.step.close()
+        """End the threads."""
+        if self._thread is not None:
+            self._thread.shutdown()
+        if self._kernel is not None:
+            self._kernel.close()
+
+    @property
+    def _kernel(self) -> CpuStep | None:
+        """The decoder, if it is a kernel on a CPU."""
+        step = self._stepper.step if isinstance(self._stepper, EagerCodec) else None
+        return step if isinstance(step, CpuStep) else None
 
     def seconds(self) -> float:
         """Seconds of a frame in a small chunk: the better of two runs on the padding row."""
@@ -83,6 +124,8 @@ class CodecRunner:
     def open(self, admitted: Sequence[tuple[int, ReferencePrompt | None]]) -> None:
         """Start streams of slots, from silence or from the state after their references."""
         silent = [slot for slot, reference in admitted if reference is None]
+        if self._decoding and not self._decoding.slots.isdisjoint(slot for slot, _ in admitted):
+            self._decoding.wait()
         with self._on_stream():
             if silent:
                 self._stepper.reset(silent)
@@ -92,16 +135,31 @@ class CodecRunner:
                         to_device([slot], self._device), self._reference_state(reference)
                     )
 
-    def decode(self, work: Sequence[Due]) -> StepAudio:
+    def decode(self, work: Sequence[Due], free_cores: int = 0) -> StepAudio:
+        """On a CPU in a thread, if so many cores that a step leaves free are enough."""
+        if self._kernel is not None and self._kernel.decoder.threads <= free_cores:
+            return self._decode_beside(work) if work else StepAudio(follows=True)
+        if not work:
+            return StepAudio()
         for _, codes, _ in work:
             if self._stream is not None:
                 codes.record_stream(self._stream)
         with self._on_stream():
-            batches = [
-                (slots, [self._hop * frames for frames in counts], sound)
-                for slots, counts, sound in self._stepper(*_merge(work))
-            ]
-            return StepAudio(batches, self._record_event())
+            return StepAudio(self._decode(work), self._record_event())
+
+    def _decode_beside(self, work: Sequence[Due]) -> StepAudio:
+        self._thread = self._thread or ThreadPoolExecutor(1, "codec")
+        if self._decoding:
+            self._decoding.wait()  # so that no more than one step's audio is due
+        slots = [slot for some, _, _ in work for slot in some]
+        self._decoding = done = Decoding(self._thread, slots, lambda: self._decode(work))
+        return StepAudio(done.batches, done, follows=True)
+
+    def _decode(self, work: Sequence[Due]) -> Batches:
+        return [
+            (slots, [self._hop * frames for frames in counts], sound)
+            for slots, counts, sound in self._stepper(*_merge(work))
+        ]
 
     @contextmanager
     def _on_stream(self) -> Iterator[None]:
