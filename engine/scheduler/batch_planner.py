@@ -62,9 +62,10 @@ def plan_codec_decode(
     `reserve`: seconds of buffered audio that are kept for when steps are held up.
 
     A step decodes at most twice the frames that it generates, or one chunk of the largest size:
-    large chunks of many streams at once would make one long step.
+    large chunks of many streams at once would make one long step. Where the next step waits for
+    this one's audio, it decodes no more than it generates, so that they take equally long.
     """
-    room = max(2 * rows, settings.chunk_schedule[-1])
+    room = max(rows if pace.lag else 2 * rows, settings.chunk_schedule[-1])
     pieces = []
     for lead, attempt in order:
         if not attempt.undecoded_frames:

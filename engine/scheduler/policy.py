@@ -109,6 +109,7 @@ class Pace(NamedTuple):
     step: float  # the next one, as expected
     alone: float = 0.0  # with one stream; 0: unknown
     latest: float = 0.0  # the last one; 0: it had prompts
+    lag: float = 0.0  # from a step's frames to their audio, which is made beside the next one
 
     @property
     def tight(self) -> bool:
@@ -147,7 +148,8 @@ def next_chunk_size(
     if pace.tight:
         return _tight_chunk_size(attempt, lead, pace, allowed, settings)
     needed = pace.step * settings.lead_factor
-    return next((size for size in reversed(allowed) if size * needed <= lead - reserve), sizes[0])
+    spare = lead - reserve - pace.lag
+    return next((size for size in reversed(allowed) if size * needed <= spare), sizes[0])
 
 
 def _first_chunk_size(pace: Pace, settings: EngineSettings) -> int:
@@ -155,7 +157,7 @@ def _first_chunk_size(pace: Pace, settings: EngineSettings) -> int:
     if pace.slow:
         return settings.chunk_schedule[-1]
     steps = 2 if pace.step > TIGHT * FRAME_SECONDS else 1
-    needed = steps * pace.step * settings.lead_factor
+    needed = steps * pace.step * settings.lead_factor + pace.lag
     lasting = (size for size in settings.chunk_schedule if size * FRAME_SECONDS >= needed)
     return next(lasting, settings.chunk_schedule[-1])
 

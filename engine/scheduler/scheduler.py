@@ -65,6 +65,7 @@ class Scheduler:
         self.latest_turn = math.inf  # later requests wait while a talker needs memory
         self.retries = 0
         self._out_of_memory = False  # admit nothing until a slot is released
+        self._audio_follows = False  # of the last step: audio is made beside the next one
         self._in_flight: dict[int, InFlightStep] = {}
         self._number = 0
 
@@ -206,7 +207,8 @@ class Scheduler:
         rows, filled = len(decode), sum(piece.stop - piece.start for piece in prefill)
         left = min(self._unfilled_rows(), most)
         seconds = batch_planner.next_step_seconds(rows, filled, left, self.step_cost)
-        pace = policy.Pace(seconds, self.step_cost.decode.expected(1), self.step_cost.latest)
+        lag = seconds if self._audio_follows else 0.0
+        pace = policy.Pace(seconds, self.step_cost.decode.expected(1), self.step_cost.latest, lag)
         pieces = batch_planner.plan_codec_decode(
             order, rows, pace, self._reserve(now), self.settings
         )
@@ -222,7 +224,7 @@ class Scheduler:
 
     def commit(self, result: StepResult, now: float) -> list[Delivery]:
         """Process the codes of a step."""
-        step = self._in_flight[result.number]
+        step, self._audio_follows = self._in_flight[result.number], result.audio_follows
         prompt_rows = sum(piece.stop - piece.start for piece in step.plan.prefill)
         self._observe_lateness(step, prompt_rows, result.seconds, now)
         self.step_cost.observe(len(step.plan.decode), prompt_rows, result.seconds)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Attempt
+from engine.scheduler.batch_planner import plan_codec_decode
 from engine.scheduler.policy import (
     TIGHT,
     Pace,
@@ -118,6 +119,33 @@ def test_a_first_chunk_lasts_until_the_second_or_near_real_time_until_the_third(
     assert size * FRAME_SECONDS >= min(needed, SETTINGS.chunk_schedule[-1] * FRAME_SECONDS)
     smaller = [each for each in SETTINGS.chunk_schedule if each < size]
     assert not smaller or smaller[-1] * FRAME_SECONDS < needed
+
+
+@given(step=st.floats(0.001, 0.06), lead=st.floats(0, 4))
+@settings(deadline=None, max_examples=60)
+def test_audio_that_follows_its_frames_is_waited_for_with_audio(step, lead):
+    """A chunk is heard a step later than its frames are there."""
+    [run] = attempts(1)
+    run.planned_codec_frames = run.decoded_frames = run.schedule_index = 2
+    pace = Pace(step, lag=step)
+    size = next_chunk_size(run, lead, 0.0, pace, SETTINGS)
+    assert size == next_chunk_size(run, lead - step, 0.0, Pace(step), SETTINGS)
+    run.planned_codec_frames, run.sequence.playback.began = 0, None
+    size = next_chunk_size(run, 0.0, 0.0, pace, SETTINGS)
+    steps = 2 if step > TIGHT * FRAME_SECONDS else 1
+    assert size * FRAME_SECONDS >= (steps * SETTINGS.lead_factor + 1) * step
+
+
+@pytest.mark.parametrize(("lag", "most"), [(0.0, 48), (0.03, 24)])
+def test_a_step_whose_audio_the_next_one_waits_for_decodes_what_it_generates(lag, most):
+    rows = 24
+    runs = attempts(rows)
+    for run in runs:
+        run.planned_codec_frames = run.decoded_frames = len(run.codes) - 2
+        run.schedule_index = len(SETTINGS.chunk_schedule) - 1
+    order = by_urgency(runs, SETTINGS, 1e3)  # all leads are used up
+    pieces = plan_codec_decode(order, rows, Pace(0.03, lag=lag), 0.0, SETTINGS)
+    assert sum(piece.stop - piece.start for piece in pieces) == most
 
 
 def test_the_unheard_come_first_then_the_shortest_lead_then_files():
