@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -262,8 +263,8 @@ def _named(folders: Sequence[Path]) -> dict[str, Path]:
     for folder in folders:
         base = folder.resolve()
         name = model_name(base)
-        twins = sum(other == name or other.startswith(f"{name} (") for other in named)
-        named[f"{name} ({twins + 1})" if twins else name] = base
+        numbered = (f"{name} ({number})" for number in count(2))
+        named[next(each for each in chain([name], numbered) if each not in named)] = base
     return named
 
 

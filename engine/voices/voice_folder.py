@@ -254,7 +254,8 @@ class VoiceFolder:
                 name=card.name,
             )
         with self._writing(create=True):
-            card = card.model_copy(update={"name": self._free_name(card.name)})
+            title = " ".join(card.name.split())
+            card = card.model_copy(update={"name": self._free_name(title)})
             return self._store(card, voice)
 
     def check_room(self) -> None:

@@ -124,6 +124,17 @@ def test_folders_of_the_same_name_are_told_apart(tmp_path):
     assert list(_named(folders)) == ["model", "model (2)", "other"]
 
 
+def test_a_folder_with_a_number_in_its_name_hides_no_other(tmp_path):
+    """A copied folder is called so by many desktops."""
+    copied, model = tmp_path / "model (2)", tmp_path / "model"
+    assert _named([copied, model]) == {"model (2)": copied, "model": model}
+    assert list(_named([model, tmp_path / "a" / "model", copied])) == [
+        "model",
+        "model (2)",
+        "model (2) (2)",
+    ]
+
+
 def test_a_folder_of_the_hubs_cache_is_called_like_its_repository(tmp_path):
     cached = tmp_path / "models--Qwen--Qwen3-TTS-12Hz-0.6B-Base" / "snapshots" / "abc123"
     assert model_name(cached) == "Qwen3-TTS-12Hz-0.6B-Base"

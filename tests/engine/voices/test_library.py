@@ -25,7 +25,7 @@ from engine.types import Clone, Design
 from engine.voices import voice_folder, voice_store
 from engine.voices.library import Library
 from engine.voices.voice_folder import slug
-from engine.voices.voice_format import MAX_BYTES, write_card
+from engine.voices.voice_format import MAX_BYTES, pack, write_card
 from engine.voices.voice_store import CARD, NUMBERS, SavedVoice
 
 ROOT = Path(__file__).parents[3]
@@ -117,6 +117,15 @@ def test_a_copied_voice_without_consent_is_not_imported(library: Library) -> Non
         other.import_file(copied)
     assert other.list() == ()
     other.import_file(library.export(library.save("Dora", Design("calm")).id))
+
+
+def test_an_imported_name_that_looks_like_another_gets_a_number(library: Library) -> None:
+    library.save("Anna", CLONE, consent=True)
+    card = library.get("anna").card
+    for name, kept in ((" Anna ", "Anna 2"), ("An\u00a0 na", "An na"), ("Anna\u2003", "Anna 3")):
+        saved = library.import_file(pack(card.model_copy(update={"name": name}), CLONE))
+        assert saved.name == kept
+        assert library.find(kept) == saved
 
 
 def test_a_new_name_keeps_the_id_and_the_numbers(library: Library) -> None:
