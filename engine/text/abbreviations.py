@@ -40,6 +40,7 @@ _BEFORE_NUMBERS = {
     "vis": "visibility", "tab": "table", "ll": "lines", "jct": "junction", "pg": "page",
     "bldg": "building", "col": "column", "ps": "psalm",
     "eqs": "equations", "refs": "references", "vv": "verses", "sc": "scene", "mag": "magnitude",
+    "lv": "level", "sz": "size",
 }  # fmt: skip
 _PHRASES = {
     "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
@@ -64,7 +65,8 @@ _PHRASES = {
     "ppl": "people", "msg": "message", "msgs": "messages", "govt": "government",
     "mgmt": "management", "mos.": "months", "pkg.": "package", "pkgs.": "packages", "qts.":
     "quarts", "edn.": "edition", "vit.": "vitamin", "flr.": "floor", "et seq.": "and following",
-    "w/c": "week commencing", "y/e": "year ending", "spd.": "speed",
+    "w/c": "week commencing", "y/e": "year ending", "spd.": "speed", "sqn.": "squadron",
+    "conc.": "concessions",
     **{f"{start}{mark}{end}": word for mark in "'’" for start, end, word in (
         ("cont", "d", "continued"), ("int", "l", "international"), ("gov", "t", "government"),
         ("nat", "l", "national"), ("ass", "n", "association"), ("dep", "t", "department"),

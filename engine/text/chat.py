@@ -20,6 +20,7 @@ _SHORT = {  # in small letters: "NP" and "TY" are others
 }  # fmt: skip
 _NAMES = {"ur", "ty", "jk", "tmr"}  # with a capital
 SMALL = frozenset(word for word in _SHORT if word.isalpha())
+_SHOUTED = ("LMK", "TTYL", "AFAIK", "IIRC", "FWIW")  # that are nothing else
 _ALONE = r"(?<![\w.&/'’@#-])"
 _SMILEY = re.compile(r"(?<!\S)(?:<3|[:;]-?[)(DPp]|[:;]-[/|\\oO*]|xD)(?!\S)")
 _MAY_BE = "late|there|back|home|here|ok|okay|able|good|nice|fun|like|ready|done|sure|careful|happy"
@@ -36,7 +37,7 @@ _RULES: tuple[Rule, ...] = (
     ),
     (
         re.compile(
-            rf"{_ALONE}({'|'.join([*_SHORT, *map(str.capitalize, SMALL - _NAMES)])})"
+            rf"{_ALONE}({'|'.join([*_SHORT, *map(str.capitalize, SMALL - _NAMES), *_SHOUTED])})"
             r"(?![\w/'’@-]|\.\w)"
         ),
         lambda m: _capital(m[1], _SHORT[m[1].lower()]),
@@ -60,4 +61,4 @@ def has_words(text: str) -> bool:
 
 
 def _capital(written: str, said: str) -> str:
-    return said[0].upper() + said[1:] if written[0].isupper() else said
+    return said[0].upper() + said[1:] if written.istitle() else said

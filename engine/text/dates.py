@@ -36,6 +36,7 @@ _DAY_MONTH = re.compile(
 _MONTH_YEAR = re.compile(rf"\b({_MONTH}),?\s({_YEAR}){_NO_MORE}")
 _SHORT_MONTH = re.compile(rf"\b({SHORT_MONTHS})\.(?=\s[0-9a-z]|,)")
 _WEEKDAYS = re.compile(rf"\b({SHORT_DAYS})\.?\s?[-–]\s?({SHORT_DAYS})\b(?:\.(?=\s[0-9a-z]|[,;)]))?")
+_WORKDAYS = re.compile(r"(?<![\w-])M[-–]F(?=[,;)]|\.?\s?$|\.\s|\s[0-9])")
 _WEEKDAY = re.compile(
     rf"\b({SHORT_DAYS})(?:\.,?|,)?(?=\s[0-9]|\s(?:{_MONTH})\b)|\b((?:{SHORT_DAYS}))\.(?=\s[a-z&]|[,;)])|\b(Mon|Tues|Wed|Thurs?|Fri)\.(?=\s|$)"
 )
@@ -125,6 +126,7 @@ def dates(text: str) -> str:
     text = _DAY_FIRST.sub(lambda m: f"the {ordinal(m[1])} of {MONTHS[int(m[2]) - 1]}", text)
     text = _DAY_SLASHED.sub(_say_day_slashed, text)
     text = _SINCE.sub(lambda m: f"{m[1]} {year(m[2])} {m[3]} ", text)
+    text = _WORKDAYS.sub("Monday to Friday", text)
     text = _WEEKDAYS.sub(lambda m: f"{weekday_name(m[1])} to {weekday_name(m[2])}", text)
     text = _WEEKDAY.sub(_say_weekday, text)
     text = _DAY_MONTH.sub(_say_day_month, text)

@@ -23,7 +23,7 @@ _ELEMENTS = (  # of two letters; then those of one
 _SPELLED = {  # letters and figures that no other rule takes apart
     "IPv": "eye pee vee", "NVMe": "en vee em ee", "PCIe": "pee see eye ee", "IoT": "eye oh tee",
     "HbA1c": "aitch bee eigh one see", "QoS": "cue oh ess", "LaTeX": "lay tek",
-    "SaaS": "sass", "PaaS": "pass",
+    "SaaS": "sass", "PaaS": "pass", "BoE": "bee oh ee", "pKa": "pee kay eigh",
 }  # fmt: skip
 _STEPS = (
     "[Ss]tep|[Pp]art|[Pp]age|[Ss]lide|[Dd]ay|[Ll]ap|[Rr]ound|[Ee]pisode|[Qq]uestion|[Ll]evel|"
@@ -95,7 +95,7 @@ _RULES: tuple[Rule, ...] = (
         re.compile(rf"\b({_STEPS})\s([0-9]{{1,3}})/([0-9]{{1,3}})(?![\w/]|[.,][0-9])"),
         lambda m: f"{m[1]} {m[2]} of {m[3]}",
     ),
-    (re.compile(r"(?<![\w-])(IPv(?=[46]\b)|(?:NVMe|PCIe|IoT|HbA1c|QoS|LaTeX|[SP]aaS)(?!\w))"),
+    (re.compile(r"(?<![\w-])(IPv(?=[46]\b)|(?:NVMe|PCIe|IoT|HbA1c|QoS|LaTeX|[SP]aaS|BoE|pKa)(?!\w))"),
      lambda m: _SPELLED[m[1]] + (" " if m[1] == "IPv" else "")),
     (
         re.compile(rf"(?<![\w.@-])(?:(?:{_ELEMENTS})[0-9]{{0,2}}){{2,6}}(?![\w'’@-])"),
@@ -103,7 +103,7 @@ _RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 _ANY = re.compile(
-    r"[(√∛!/:]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|QoS|aaS|(?:sin|cos|tan)[²³⁻^]|[-−][a-z]\b"
+    r"[(√∛!/:]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|QoS|aaS|BoE|pKa|(?:sin|cos|tan)[²³⁻^]|[-−][a-z]\b"
 )
 
 

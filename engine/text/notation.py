@@ -106,7 +106,8 @@ _RULES: tuple[Rule, ...] = (
         re.compile(r"(?<![\w/])([2-9]|12)/(2|4|8|16)(?=\s(?:time|metre|meter)\b)"),
         lambda m: f"{m[1]} {m[2]}",
     ),
-    (re.compile(r"(?<=\bin )([3-9]|12)/(8)(?=[,.;:]|$|\sat\b)"), lambda m: f"{m[1]} {m[2]}"),
+    (re.compile(r"(?<=\bin )((?:[3-9]|12)(?=/8)|[57](?=/4))/([48])(?=[,.;:]|$|\sat\b)"),
+     lambda m: f"{m[1]} {m[2]}"),
     (_CHORD, _say_chord),
     (
         re.compile(r"(?<![\w.-])([A-G])([#♯♭b]?)m(?=\s(?:chord|scale|triad|arpeggio)s?\b)"),
@@ -186,7 +187,10 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]} {m[2] or ''}{_WINDS[m[3]]}",
     ),
     (
-        re.compile(rf"\b(miles?|km|kilomet(?:re|er)s?|met(?:re|er)s?|yards|mph)\s({_WIND})(?=\s(?:of|from)\b|[,.;)])"),
+        re.compile(
+            r"(?:\b|(?<=[0-9]))(miles?|mi\.?|km|kilomet(?:re|er)s?|met(?:re|er)s?|yards|mph)"
+            rf"\s({_WIND})(?=\s(?:of|from|on|along)\b|[,.;)])"
+        ),
         lambda m: f"{m[1]} {_WINDS[m[2]]}",
     ),
     (
@@ -200,10 +204,12 @@ _RULES: tuple[Rule, ...] = (
         ),
         _say_angle,
     ),
+    (re.compile(r"(?<![\w*])A (or|and|to) A\*(?!\w)"), lambda m: f"eigh {m[1]} eigh star"),
+    (re.compile(r"(?<![\w*])A\*(?!\w)"), lambda m: "eigh star"),  # a grade, a search
     (re.compile(r"\bTL;\s?DR\b"), lambda m: letter_names("TLDR")),
 )  # fmt: skip
 _ANY = re.compile(
-    r"\b[NSEW]{1,2}\b|°|[0-9]{3}-[0-9]|[QH][1-4]['’]|\(M\)|[/#♯♭:<>^~;]|(?<!\w)[A-G](?:[b-]|(?:maj|min|m|sus|dim|aug|add)(?![a-z]))|\s[A-Z]\.\s[a-z]|^[A-Z]\.\s[a-z]|e\.\scoli|\b7[0-8]7\b|[a-z]\s[0-9]{1,4}"
+    r"\b[NSEW]{1,2}\b|°|[0-9]{3}-[0-9]|[QH][1-4]['’]|\(M\)|[/#♯♭:<>^~;*]|(?<!\w)[A-G](?:[b-]|(?:maj|min|m|sus|dim|aug|add)(?![a-z]))|\s[A-Z]\.\s[a-z]|^[A-Z]\.\s[a-z]|e\.\scoli|\b7[0-8]7\b|[a-z]\s[0-9]{1,4}"
 )
 
 

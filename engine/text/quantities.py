@@ -82,6 +82,7 @@ _SCALE_WORD = re.compile(
     r"\b(?:thousand|million|billion|trillion|and an? [a-z-]{4,9}|and [a-z]{3,5} [a-z-]{5,9}s)\s$"
 )
 _MINUTES = re.compile(r"\b(?:mins?|minutes?)\.?,?\s$")
+_AFTER_SECONDS = re.compile(r"[,;)]|\.?$|\s(?:at|and|then|on|before|per)\b")  # "30 s, "
 _SCIENTIFIC = re.compile(
     r"(?<![\w.,])([0-9]{1,6}(?:\.[0-9]{1,9})?)(?:e|E(?=[-+−])|\s?[x×*·]\s?10\^)([-+−]?)([0-9]{1,3})(?!\w)"
 )
@@ -292,7 +293,8 @@ def _no_measure(match: re.Match[str]) -> bool:
         return True
     if unit == "s" and not match["per"]:  # the 80s
         short = _MINUTES.search(match.string[: match.start()])
-        return (bool(space) and "." not in amount and not short) or (
+        counted = short or _AFTER_SECONDS.match(match.string[match.end() :])
+        return (bool(space) and "." not in amount and not counted) or (
             amount.isdecimal() and len(amount) == 4
         )
     if unit in ("m", "h", "K", "A", "B", "N", "J", "l", "g") and space and len(unit) == 1:

@@ -135,6 +135,8 @@ _RULES: tuple[Rule, ...] = (
     ),
     (re.compile(r"(?:(?<=[a-z]s)|(?<=[⁰¹²³⁴-⁹]))/(mL|ml|L|kg|min|sec)(?![\w/])"),
      lambda m: f" per {PORTIONS[m[1]]}"),
+    (re.compile(r"(?:(?<=[0-9\s]min)|(?<=\sIU))/(?=(?:side|day|serving|dose|game)\b)"),
+     lambda m: " per "),
     (re.compile(r"(?<=\b[Aa] )(yr|hr|wk|mo)\b\.?(?=\s[a-z]|[,;)]|\.?$)"), lambda m: TIMES[m[1]]),
     (re.compile(r"(?<=[0-9])m\s(?=sq\.?\s?(?:mi|km|ft)\b)"), lambda m: " million "),
     (re.compile(r"(?<=illion )sq\.?\s?(mi|km|ft)\b"), lambda m: SQUARES[m[1]]),
