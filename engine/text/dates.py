@@ -85,7 +85,7 @@ _BOOKS = (
     "Galatians|Ephesians|Philippians|Colossians|Thessalonians|Timothy|Titus|Hebrews|James|Peter|"
     "Jude|Revelations?|Quran|Surah?"
 )
-_VERSE = re.compile(rf"\b({_BOOKS})\s([0-9]{{1,3}}):([1-9][0-9]{{0,2}})(?![\w:])")
+_VERSE = re.compile(rf"\b({_BOOKS})\s([0-9]{{1,3}}):([1-9][0-9]{{0,2}})([a-c]?)(?![\w:])")
 _MILITARY = re.compile(
     r"(?<![\w.,:/-])(0[0-9]|1[0-9]|2[0-3])([0-5][0-9])\s?(?:hrs?\b(?:\.(?=\s[a-z]))?|hours\b)"
     r"|(?:(?<=\b[Aa]t )|(?<=\b[Bb]y )|(?<=ntil )|(?<=\bwas ))(0[0-9])([0-5][0-9])"
@@ -149,9 +149,9 @@ def _say_short_decade(match: re.Match[str]) -> str:
 
 def times(text: str) -> str:
     """Times of day and durations."""
-    text = _HALF_LETTER.sub(lambda m: f"{m[1]} {m[2]}m", _ZULU.sub(r"\1 Zulu", text))
     text = _VERSES.sub(_say_verses, text)
-    text = _VERSE.sub(lambda m: f"{m[1]} {cardinal(m[2])} {cardinal(m[3])}", text)
+    text = _VERSE.sub(_say_verse, text)
+    text = _HALF_LETTER.sub(lambda m: f"{m[1]} {m[2]}m", _ZULU.sub(r"\1 Zulu", text))
     text = _MILITARY.sub(_say_military, text)
     text = _HOURS.sub(lambda m: f"{_clock(m[1], m[2][1:], '', True)} to ", text)
     text = _SPAN.sub(" to ", text)
@@ -169,6 +169,12 @@ def _say_verses(match: re.Match[str]) -> str:
     if verse == "00":
         return match[0]
     return f"{cardinal(chapter)} {zero}{cardinal(verse)} to "
+
+
+def _say_verse(match: re.Match[str]) -> str:
+    """ "John 3:16", "Luke 3:16b"."""
+    book, chapter, verse, part = match.groups()
+    return f"{book} {cardinal(chapter)} {cardinal(verse)} {letter_names(part)}".rstrip()
 
 
 def _say_military(match: re.Match[str]) -> str:

@@ -150,6 +150,33 @@ class _Streamed:
         return self._outlet.take()
 
 
+class _StreamedMp3(_Streamed):
+    """Without the empty frame that libsndfile begins with where a frame is long enough: it is meant
+    for the lengths, which come last, and is heard as silence."""
+
+    def __init__(self, coding: Coding, **format: Any) -> None:
+        super().__init__(coding.sample_rate, format="MP3", **format)
+        self._rate = coding.sample_rate
+        self._first: bytes | None = b""  # what is there of the first frame; None: it is over
+
+    def feed(self, pcm: Pcm) -> bytes:
+        return self._without_empty(super().feed(pcm))
+
+    def finish(self) -> bytes:
+        return self._without_empty(super().finish()) + (self._first or b"")
+
+    def _without_empty(self, data: bytes) -> bytes:
+        if self._first is None:
+            return data
+        self._first += data
+        if len(self._first) < 4 or len(self._first) < (
+            size := _frame_bytes(self._first, self._rate)
+        ):
+            return b""
+        begun, self._first = self._first, None
+        return begun if any(begun[4:size]) else begun[size:]
+
+
 class _Held:
     """A format whose header is written last, so all bytes come at the end."""
 
@@ -171,19 +198,24 @@ def _write(file: soundfile.SoundFile, pcm: Pcm) -> None:
         file.write(pcm[start : start + _BLOCK])
 
 
+def _frame_bytes(data: bytes, sample_rate: int) -> int:
+    """The length of the MP3 frame that begins here."""
+    of_mpeg_1 = data[1] >> 3 & 3 == 3
+    bit_rate = (_MP3_HIGH if of_mpeg_1 else _MP3_LOW)[(data[2] >> 4) - 1]
+    padding = data[2] >> 1 & 1
+    return (144 if of_mpeg_1 else 72) * 1000 * bit_rate // sample_rate + padding
+
+
 def _mp3(coding: Coding, samples: int | None) -> Encoder:
     """Constant bitrate (80 kbit/s at 24 kHz), so that players can compute times in a stream."""
-    kind = _Streamed if samples is None else _Held
     level = 0.5
     if coding.bit_rate:  # libsndfile counts from the highest of the table to the lowest
         table = bit_rates("mp3", coding.sample_rate)
         level = (table[-1] - coding.bit_rate) / (table[-1] - table[0])
-    return kind(
-        coding.sample_rate,
-        format="MP3",
-        bitrate_mode="CONSTANT",
-        compression_level=min(level, _LOWEST_LEVEL),
-    )
+    how = {"bitrate_mode": "CONSTANT", "compression_level": min(level, _LOWEST_LEVEL)}
+    if samples is None:
+        return _StreamedMp3(coding, **how)
+    return _Held(coding.sample_rate, format="MP3", **how)
 
 
 def _opus(coding: Coding, samples: int | None) -> Encoder:

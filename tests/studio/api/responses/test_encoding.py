@@ -22,6 +22,7 @@ from studio.api.responses.encoding import (
     WHOLE,
     Coding,
     Format,
+    bit_rates,
     encode,
     open_encoder,
     wav_header,
@@ -55,6 +56,22 @@ def read(data: bytes) -> np.ndarray:
     samples, rate = soundfile.read(io.BytesIO(data), dtype="int16")
     assert rate == SAMPLE_RATE
     return samples
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 24000, 44100, 48000])
+@pytest.mark.parametrize("size", [7, 1920])
+def test_a_streamed_mp3_begins_with_no_more_silence_than_its_encoder_needs(
+    rate: int, size: int
+) -> None:
+    """LAME begins 1,105 samples early; a frame more would be 24 to 72 ms later."""
+    sound = (9000 * np.cos(np.arange(rate) * 2 * np.pi * 440 / rate)).astype(np.int16)
+    for bit_rate in (None, *bit_rates("mp3", rate)[::5]):
+        encoder = open_encoder(Coding("mp3", rate, bit_rate))
+        data = b"".join(encoder.feed(sound[at : at + size]) for at in range(0, rate, size))
+        heard, there = soundfile.read(io.BytesIO(data + encoder.finish()))
+        assert there == rate
+        assert 1000 < np.argmax(np.abs(heard) > 0.1) < 1200
+        assert rate <= len(heard) < rate + 3 * 1152
 
 
 @pytest.mark.parametrize(("format", "speed"), [("mp3", 1.0), ("opus", 1.0), ("pcm", 1.5)])
