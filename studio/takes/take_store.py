@@ -24,6 +24,7 @@ import soundfile
 from pydantic import BaseModel, ConfigDict, Field
 
 from engine import SAMPLE_RATE, Pcm, RequestError, explain_write_errors, save_sound, write_atomic
+from studio.search_text import folded
 from studio.storage import (
     Timestamp,
     is_plain_file,
@@ -173,7 +174,7 @@ class Takes:
 
         `called`: returns the current name of a take's voice.
         """
-        wanted = words.casefold().split()
+        wanted = folded(words).split()
         with self._lock:
             takes = list(self._takes.values())
         found = [
@@ -183,7 +184,7 @@ class Takes:
             and (take.starred or not starred)
             and owner in (None, take.owner)
             and voice.casefold() in ("", take.voice.casefold())
-            and all(word in f"{take.text} {called(take)}".casefold() for word in wanted)
+            and all(word in folded(f"{take.text} {called(take)}") for word in wanted)
         ]
         return found[:limit]
 

@@ -12,7 +12,7 @@ from html import escape
 from typing import Any, Final
 
 from engine import SAMPLE_RATE, SOUND_FORMATS
-from studio.takes.downloads import link
+from studio.takes.downloads import LONGEST, MOST, link
 from studio.takes.event_transport import beginning
 from studio.takes.take_store import WAVE_PARTS, Take, Wave
 from studio.ui.gradio_compat.scripts import on_load
@@ -22,6 +22,7 @@ from studio.ui.take_code import codes_of
 STOPPED: Final = "Stopped early"
 DROPPED: Final = "Not kept, as it was stopped."
 KEEP: Final = "Keep this part"
+TOO_MUCH: Final = "Too many for one file. Choose fewer to download them."
 NAMED: Final = {"instruct": "Style instructions", "longest": "Max. length"}
 ICONS: Final = (
     '<svg class="is-play" viewBox="0 0 24 24" aria-hidden="true"><path d="M8 5v14l11-7z"/></svg>'
@@ -68,11 +69,12 @@ def chooser(takes: Sequence[tuple[Take, Wave]], deleted: bool) -> str:
         f'<button type="button" data-do="all" data-all="{what}" disabled>{both(text)}</button>'
         for what, text in actions
     )
-    pack = f'<a class="pack" download aria-disabled="true">{both("Download (.zip)")}</a>'
+    bounds = f'data-most="{MOST}" data-samples="{round(LONGEST * SAMPLE_RATE)}"'
+    pack = f'<a class="pack" download aria-disabled="true" {bounds}>{both("Download (.zip)")}</a>'
     return (
         '<div class="timbre-chosen"><label><input type="checkbox" class="every"> '
-        f"{both('Select all')}</label><output>0</output>{'' if deleted else pack}{pressed}</div>"
-        + rows(takes, chosen=True)
+        f"{both('Select all')}</label><output>0</output>{'' if deleted else pack}{pressed}"
+        f'<small role="status" hidden>{both(TOO_MUCH)}</small></div>' + rows(takes, chosen=True)
     )
 
 

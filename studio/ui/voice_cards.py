@@ -12,6 +12,7 @@ from html import escape
 from typing import Final, Literal, TypeAlias
 from zlib import crc32
 
+from studio.search_text import folded
 from studio.ui.gradio_compat.scripts import on_load
 from studio.ui.i18n import both, tell
 
@@ -53,7 +54,7 @@ class VoiceCard:
     @property
     def searched(self) -> str:
         words = (self.name, self.kind, KINDS[self.kind], tell(KINDS[self.kind]), self.note)
-        return " ".join((*words, *self.tags)).casefold()
+        return folded(" ".join((*words, *self.tags)))
 
 
 def cards(voices: Iterable[VoiceCard], favourites: Collection[str]) -> str:

@@ -12,6 +12,7 @@ import gradio as gr
 
 from engine import Message, SavedVoice
 from studio.context import Studio
+from studio.search_text import folded
 from studio.ui.voice_cards import VoiceCard
 from studio.voices.voice_catalog import Choice
 
@@ -49,7 +50,7 @@ def found_cards(
     catalog: Iterable[Choice] | None = None,
 ) -> list[VoiceCard]:
     """Cards with every word in name, kind, tags or note; starred ones come first."""
-    wanted, every = words.casefold().split(), every_card(studio, catalog)
+    wanted, every = folded(words).split(), every_card(studio, catalog)
     found = [card for card in every if all(word in card.searched for word in wanted)]
     return sorted(found, key=lambda card: card.key not in favourites)
 

@@ -26,6 +26,7 @@ from engine import (
     is_native,
     parse_blend,
 )
+from studio.search_text import folded
 from studio.voices.foreign_names import Traits, foreign_name, stand_in, stand_ins, traits_of
 from studio.voices.moods import Moods
 from studio.voices.speaker_notes import described
@@ -92,7 +93,7 @@ class Choices:
         saved = self._blendable() if blends else self._saved()
         if sum(not each.built_in for each in saved) <= LISTED:
             return Menu((*self._presets(), *map(_choice, saved)), complete=True)
-        selected, wanted = {self.key(name) for name in also}, words.strip().lower()
+        selected, wanted = {self.key(name) for name in also}, folded(words.strip())
         if not wanted:
             return Menu(self._newest(saved, selected), complete=False)
         found = self._fitting(saved, selected, wanted)
@@ -113,10 +114,10 @@ class Choices:
     def _fitting(
         self, saved: Iterable[SavedVoice], selected: set[str], wanted: str
     ) -> tuple[Choice, ...]:
-        """Voices whose names contain `wanted`, in lower case, and the selected one."""
+        """Voices whose names contain `wanted`, folded, and the selected one."""
         found = _found(saved, wanted)[:LISTED]
         presets = (
-            each for each in self._presets() if wanted in each.name.lower() or each.key in selected
+            each for each in self._presets() if wanted in folded(each.name) or each.key in selected
         )
         others = selected - set(map(_key, found))
         kept = (each for each in saved if _key(each) in others)
@@ -354,9 +355,9 @@ class Choices:
 
 
 def _found(voices: Iterable[SavedVoice], wanted: str) -> Sequence[SavedVoice]:
-    """Voices whose names contain `wanted`, in lower case; names that begin with it come first."""
-    found = [choice for choice in voices if wanted in choice.name.lower()]
-    return sorted(found, key=lambda choice: not choice.name.lower().startswith(wanted))
+    """Voices whose names contain `wanted`, folded; names that begin with it come first."""
+    found = [choice for choice in voices if wanted in folded(choice.name)]
+    return sorted(found, key=lambda choice: not folded(choice.name).startswith(wanted))
 
 
 def _choice(saved: SavedVoice) -> Choice:

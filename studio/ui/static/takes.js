@@ -33,9 +33,17 @@ export function mount({ element: root, trigger }) {
     bar.querySelector('output').value = chosen.size;
     for (const button of bar.querySelectorAll('button')) button.disabled = !some;
     const pack = bar.querySelector('.pack');
-    pack?.setAttribute('aria-disabled', String(!some));
-    if (pack && some) pack.href = `timbre/takes.zip?${[...chosen].map((each) => `id=${each}`).join('&')}`;
+    const much = Boolean(pack) && isTooMuch(pack.dataset, all.filter(({ checked }) => checked));
+    pack?.setAttribute('aria-disabled', String(!some || much));
+    bar.querySelector('small').hidden = !much;
+    if (pack && some && !much) pack.href = `timbre/takes.zip?${[...chosen].map((each) => `id=${each}`).join('&')}`;
     else pack?.removeAttribute('href');
+  }
+
+  // What one file may hold is told before it is asked for: a browser shows no reason of the server's.
+  function isTooMuch({ most, samples }, picked) {
+    const lengths = picked.map((box) => Number(box.closest('li').querySelector('[data-samples]')?.dataset.samples ?? 0));
+    return picked.length > Number(most) || lengths.reduce((sum, each) => sum + each, 0) > Number(samples);
   }
 
   root.addEventListener('change', ({ target }) => {

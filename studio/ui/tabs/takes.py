@@ -14,7 +14,6 @@ import gradio as gr
 
 from engine import RequestError
 from studio.context import Studio
-from studio.takes.downloads import MOST
 from studio.takes.event_transport import Payload
 from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
@@ -115,7 +114,7 @@ class TakesTab:
     def act_on_all(self, ids: Shown, changes: int, event: gr.EventData) -> tuple[Update, ...]:
         """Apply one action to all selected rows; missing takes are skipped."""
         takes, what = self._studio.takes, str(detail(event).get("do"))
-        chosen = [str(each) for each in detail(event).get("takes", [])[:MOST]]
+        chosen = [str(each) for each in detail(event).get("takes", [])]
         stars = what == "star" and all(map(_starred(takes), chosen))
         for number in chosen:
             with suppress(RequestError):

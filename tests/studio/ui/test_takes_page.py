@@ -136,6 +136,19 @@ def test_selected_rows_are_downloaded_and_deleted_together(page: Any, takes: Tak
         chosen.get_by_text("Download (.zip)").click()
     with zipfile.ZipFile(download.value.path()) as pack:
         assert len(pack.namelist()) == 2
+    much = chosen.get_by_text("Too many for one file")
+    pack_link = chosen.locator("a.pack")
+    for bound in ("most", "samples"):
+        kept = pack_link.evaluate("(own, name) => own.dataset[name]", bound)
+        pack_link.evaluate("(own, name) => own.dataset[name] = 1", bound)
+        first.uncheck()
+        first.check()
+        expect(much).to_be_visible()
+        assert pack_link.get_attribute("href") is None
+        pack_link.evaluate("(own, [name, kept]) => own.dataset[name] = kept", [bound, kept])
+        first.uncheck()
+        expect(much).to_be_hidden()
+    first.check()
     before = takes.search()
     chosen.get_by_label("Select all").check()
     chosen.get_by_role("button", name="Delete").click()

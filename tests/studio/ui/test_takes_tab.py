@@ -15,12 +15,14 @@ import pytest
 from engine import Preset, RequestError, SpeechRequest
 from studio.api.bodies.schemas import SpeechBody
 from studio.context import Studio
+from studio.takes.downloads import MOST
 from studio.takes.take_store import Take, Takes
 from studio.ui.speech_form import SpeechForm
 from studio.ui.tabs.take_compare import NOTHING, act, again, newest, shown, speak
 from studio.ui.tabs.takes import PAGE, Page, TakesTab
 from studio.ui.take_code import body_of, codes_of
-from tests.support.tab_makers import heard, payloads_of
+from studio.ui.voice_list import found_cards
+from tests.support.tab_makers import heard, payloads_of, some_clone
 
 TEXTS = ("Good evening.", "A second take.", "The third.")
 
@@ -88,6 +90,14 @@ def test_a_guest_finds_only_what_this_browser_has_made(studio: Studio, kept: lis
     assert len(TakesTab(studio).find("", "all", "")) == len(kept) + 1
 
 
+def test_a_take_is_found_whether_accents_stand_apart(studio: Studio) -> None:
+    for text, words in (("Zoe\u0308 went.", "ZO\u00cb"), ("Caf\u00e9.", "cafe\u0301")):
+        made = studio.takes.add(np.zeros(240, np.int16), text, "ryan", 1)
+        assert studio.takes.search(words) == [made]
+    saved = studio.library.save("Zoe\u0308", some_clone())
+    assert [card.name for card in found_cards(studio, "zo\u00eb", ())] == [saved.name]
+
+
 def test_two_takes_stand_side_by_side(studio: Studio, kept: list[Take]) -> None:
     one, two, three = (take.id for take in kept)
     takes, ids = studio.takes, NOTHING
@@ -124,6 +134,12 @@ def test_a_deleted_take_leaves_a_card_that_brings_it_back(studio: Studio, kept: 
     assert listed(tab.listed("", "all", Page(), "")[1], kept) == list(TEXTS)
     assert "restore" not in pair[2]
     assert "hear" in pair[2]
+
+
+def test_all_that_are_selected_are_deleted_however_many(studio: Studio) -> None:
+    added = [studio.takes.add(np.zeros(240, np.int16), "x", "ryan", 1).id for _ in range(MOST + 1)]
+    TakesTab(studio).act_on_all(NOTHING, 0, event(do="delete", takes=added))
+    assert studio.takes.search() == []
 
 
 def test_a_star_goes_on_and_off(studio: Studio, kept: list[Take]) -> None:

@@ -23,6 +23,7 @@ from studio.scripts import Delivery, text_of
 from studio.scripts.open_script import OpenScript
 from studio.scripts.rendering.playback import Payloads
 from studio.scripts.store import PROJECT_SUFFIX
+from studio.search_text import folded
 from studio.takes.event_transport import Payload
 from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import errors_shown, tell, word
@@ -367,8 +368,8 @@ class ScriptTab:
         members = zip(speakers, cast, strict=True)
         items = [board.member(who, voice, voices, len(speakers) == 1) for who, voice in members]
         if items and not complete:
-            wanted = view.voices.lower()
-            none = [] if any(wanted in name.lower() for name, _ in voices) else [board.no_voices()]
+            wanted = folded(view.voices)
+            none = [] if any(wanted in folded(name) for name, _ in voices) else [board.no_voices()]
             items = [board.voice_search(), *none, *items]
         return board.board(opened.number, items, opened.project.changed)
 

@@ -15,6 +15,7 @@ from engine import MAX_STRENGTH, Message
 from studio.scripts import Line, Progress, Status
 from studio.scripts.edits import shown
 from studio.scripts.model import LONGEST_DIRECTION, MAX_PAUSE
+from studio.search_text import folded
 from studio.ui.i18n import both, tell
 from studio.voices.text_script import FOREIGN
 
@@ -132,13 +133,13 @@ class View:
         return replace(self, page=0, show=show) if known else self  # type: ignore[arg-type]
 
     def searching(self, words: str) -> View:
-        return replace(self, page=0, words=_searched(words).casefold())
+        return replace(self, page=0, words=folded(_searched(words)))
 
     def casting(self, words: str) -> View:
         return replace(self, voices=_searched(words))
 
     def finds(self, line: Line) -> bool:
-        return not self.words or self.words in f"{line.speaker}: {line.text}".casefold()
+        return not self.words or self.words in folded(f"{line.speaker}: {line.text}")
 
 
 def page_of(view: View, count: int) -> range:
