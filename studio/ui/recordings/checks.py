@@ -25,6 +25,13 @@ LEVELS: Final = {
     "good": "A good level.",
     "loud": "Too loud: lower the input level, or go a little away.",
 }
+REFUSED: Final = {  # why there is no recording
+    "denied": "The browser gives this page no microphone. Allow it in the address bar, and press "
+    "Record once more.",
+    "none": "The browser finds no microphone. Connect one, and press Record once more.",
+    "insecure": "Browsers give a microphone only to pages over HTTPS, or on this computer itself. "
+    "Drop a recording instead.",
+}
 LEVEL: Final = "Input level"
 METER: Final = on_load("static/level_meter.js")
 
@@ -41,9 +48,11 @@ class _Check(NamedTuple):
 
 
 def level_meter() -> str:
-    """The level of the microphone, which static/level_meter.js shows while there is a recording."""
+    """The level of the microphone, which static/level_meter.js shows while there is a recording, or
+    why there is none."""
     advice = "".join(
-        f'<span data-for="{name}">{both(text)}</span>' for name, text in LEVELS.items()
+        f'<span data-for="{name}">{both(text)}</span>'
+        for name, text in {**LEVELS, **REFUSED}.items()
     )
     return (
         f'<div class="timbre-level" hidden><i role="meter" aria-label="{escape(LEVEL)}"'

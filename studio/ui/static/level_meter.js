@@ -1,5 +1,5 @@
-// The level of the microphone while something is recorded, and whether it is right. Gradio's recorder
-// asks the browser for the microphone; the meter listens to what it gets.
+// The level of the microphone while something is recorded, and whether it is right, or why there is no
+// microphone. Gradio's recorder asks the browser for it; the meter listens to what it gets.
 
 import { whenGone } from './lifetime.js';
 
@@ -12,18 +12,29 @@ let native = null; // the browser's getUserMedia
 let pressed = null; // what was clicked last
 
 function tap() {
+  if (native) return;
   const devices = navigator.mediaDevices;
-  if (native || !devices?.getUserMedia) return; // a page without HTTPS has no microphone
-  native = devices.getUserMedia.bind(devices);
-  document.addEventListener('click', ({ target }) => (pressed = target), true);
+  native = devices?.getUserMedia?.bind(devices) ?? (() => {}); // a page without HTTPS has no microphone
+  document.addEventListener('click', ({ target }) => {
+    pressed = target;
+    if (!devices && target.closest?.('.record-button')) told((meter) => meter.refuse('insecure'));
+  }, true);
+  if (!devices) return;
   devices.getUserMedia = async (wanted) => {
-    const stream = await native(wanted);
-    if (stream.getAudioTracks().length) {
-      const visible = [...meters].filter(({ root }) => root.parentElement.checkVisibility());
-      for (const meter of beside(pressed, visible)) meter.listen(stream);
+    try {
+      const stream = await native(wanted);
+      if (stream.getAudioTracks().length) told((meter) => meter.listen(stream));
+      return stream;
+    } catch (error) {
+      told((meter) => meter.refuse(error.name === 'NotFoundError' ? 'none' : 'denied'));
+      throw error;
     }
-    return stream;
   };
+}
+
+function told(work) {
+  const visible = [...meters].filter(({ root }) => root.parentElement.checkVisibility());
+  beside(pressed, visible).forEach(work);
 }
 
 class LevelMeter {
@@ -46,6 +57,12 @@ class LevelMeter {
     this.samples = new Float32Array(this.analyser.fftSize);
     this.root.hidden = false;
     this.look();
+  }
+
+  refuse(why) {
+    this.close();
+    this.root.hidden = false;
+    this.root.dataset.level = why;
   }
 
   look() {

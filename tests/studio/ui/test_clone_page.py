@@ -22,7 +22,7 @@ from studio.cli.app_context import MINI
 from studio.context import open_studio
 from studio.voices.sample_vectors import mean_vector
 from studio.voices.voice_training import VoiceTraining
-from tests.support.browser import OpenPage, expect, open_tab, serve_page
+from tests.support.browser import OpenPage, Visitors, expect, open_tab, serve_page
 from tests.support.programs import CACHE
 
 TEXTS = (
@@ -120,6 +120,32 @@ def test_the_level_is_shown_while_something_is_recorded(open_page: OpenPage, url
         expect(level.get_by_text(advice)).to_be_visible()
     page.locator("#clone-recording .stop-button").click()
     expect(level).to_be_hidden()
+
+
+NO_MICROPHONE = {
+    "NotAllowedError": "gives this page no microphone",
+    "NotFoundError": "finds no microphone",
+    "": "only to pages over HTTPS",
+}
+REFUSING = """
+const name = '%s'
+const devices = { enumerateDevices: async () => [], addEventListener() {}, getUserMedia }
+async function getUserMedia() { throw new DOMException('It is refused', name) }
+Object.defineProperty(navigator, 'mediaDevices', { value: name ? devices : undefined })
+"""
+
+
+@pytest.mark.parametrize("name", NO_MICROPHONE)
+def test_it_is_told_why_there_is_no_microphone(visitors: Visitors, url: str, name: str) -> None:
+    context = visitors.enter()
+    page = context.new_page()
+    page.add_init_script(REFUSING % name)
+    page.goto(url)
+    open_tab(page, "Clone")
+    page.locator("#clone-recording .record-button").click()
+    expect(page.locator(".timbre-level").get_by_text(NO_MICROPHONE[name])).to_be_visible()
+    expect(page.get_by_role("meter")).to_be_hidden()
+    visitors.leave(context)
 
 
 def test_sentences_are_read_after_consent_with_the_meter_beside_them(
