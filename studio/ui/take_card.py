@@ -6,8 +6,8 @@ plays the take in the page's player. All user text is escaped. Knows no componen
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
 from html import escape
 from typing import Any, Final
 
@@ -79,10 +79,11 @@ def chooser(takes: Sequence[tuple[Take, Wave]], deleted: bool) -> str:
 
 
 def _row(take: Take, wave: Wave) -> str:
-    facts = f"{take.voice or 'default'} · {take.seconds:.1f} s · {_when(take.created)}"
+    voice = f"<bdi>{escape(take.voice or 'default')}</bdi>"
+    facts = f"{voice} · {take.seconds:.1f} s · {_when(take.created)}"
     star = '<b class="star">★</b> ' if take.starred else ""
     star += f"<em>{both(STOPPED)}</em> " if take.stopped else ""
-    shown = f"<span>{star}{escape(beginning(take.text))}</span><small>{escape(facts)}</small>"
+    shown = f"<span>{star}{escape(beginning(take.text))}</span><small>{facts}</small>"
     heard = "" if take.deleted else _hear(take)
     others = "" if take.deleted else _button(take, "compare", both("Compare"))
     return heard + picture(wave) + _button(take, "pick", shown) + others
@@ -176,7 +177,6 @@ def _as_words(value: Any) -> str:
 
 
 def _when(moment: float) -> str:
-    """The time of today's takes, the date of older ones."""
-    then = time.localtime(moment)
-    today = then[:3] == time.localtime()[:3]
-    return time.strftime("%H:%M" if today else "%Y-%m-%d %H:%M", then)
+    """The date; static/takes.js writes it as the clock of the browser's place has it."""
+    then = datetime.fromtimestamp(moment, timezone.utc)
+    return f'<time datetime="{then:%Y-%m-%dT%H:%M:%SZ}">{then:%Y-%m-%d}</time>'

@@ -15,12 +15,24 @@ async function copied(button) {
   setTimeout(() => button.classList.remove('copied'), SHOWN);
 }
 
+// The time of today's takes, the date of older ones, where the browser is: the server may be elsewhere.
+export function whenOf(moment, now = new Date()) {
+  const two = (number) => String(number).padStart(2, '0');
+  const time = `${two(moment.getHours())}:${two(moment.getMinutes())}`;
+  if (moment.toDateString() === now.toDateString()) return time;
+  return `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())} ${time}`;
+}
+
 export function mount({ element: root, trigger }) {
   const chosen = new Set(); // ids of takes
   const boxes = () => [...root.querySelectorAll('li input[type=checkbox]')];
   const id = (box) => box.closest('li').querySelector('[data-take]').dataset.take;
 
   function show() {
+    for (const each of root.querySelectorAll('time')) {
+      const words = whenOf(new Date(each.dateTime));
+      if (each.textContent !== words) each.textContent = words; // what it changes, it is told of
+    }
     const all = boxes();
     if (!all.length) return;
     const here = new Set(all.map(id));

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +162,17 @@ def test_selected_rows_are_downloaded_and_deleted_together(page: Any, takes: Tak
     page.get_by_text("Nothing is deleted.").wait_for()
     assert [take.id for take in takes.search()] == [take.id for take in before]
     page.get_by_label("All", exact=True).check()
+
+
+def test_a_take_has_the_time_of_where_its_listener_is(
+    open_page: OpenPage, url: str, takes: Takes
+) -> None:
+    page = open_page(url, timezone_id="Asia/Tokyo")
+    open_tab(page, "Library")
+    newest = takes.search()[0]
+    then = datetime.fromtimestamp(newest.created, timezone(timedelta(hours=9)))
+    row = page.locator("li:visible", has=page.locator(f"[data-take='{newest.id}']"))
+    expect(row.locator("small")).to_have_text(re.compile(rf"{then:%H:%M}$"))
 
 
 def test_a_pasted_word_is_searched_and_so_is_what_is_left_of_it(page: Any) -> None:
