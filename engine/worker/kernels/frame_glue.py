@@ -106,17 +106,21 @@ class PlainFrameGlue:
         if frame is not None:
             slots.position[rows] = (slots.position[rows] + 1).clamp(max=last)
             slots.frame[rows] = (slots.frame[rows] + 1).clamp(max=last)
+        code = self.draw(rows, index, logits, count)
+        slots.start(rows, index, hidden, code)
+        if frame is not None:
+            frame[:, -1] = code == self._end
+
+    def draw(self, rows: Rows, index: Tensor, logits: Tensor, count: int | None) -> Tensor:
+        """Codebook 0 of these rows' frames [R]."""
+        slots = self._slots
         sampling, _, penalty = sampling_tensors(slots.sampling[rows])
         allowed = self._allowed.repeat(len(index), 1)  # [R, codes]
         never = (slots.frame[rows] < MIN_FRAMES) | slots.endless[rows]
         allowed[:, self._end].masked_fill_(never, -torch.inf)
         drawn = first_uniforms(slots.keys[rows], slots.frame[rows], self._codebooks)
-        code = pick(
-            apply_penalties(logits, slots.seen[rows], penalty, allowed), sampling, drawn, count
-        )
-        slots.start(rows, index, hidden, code)
-        if frame is not None:
-            frame[:, -1] = code == self._end
+        scores = apply_penalties(logits, slots.seen[rows], penalty, allowed)
+        return pick(scores, sampling, drawn, count)
 
     def _text(self, rows: Rows, index: Tensor, number: Tensor) -> Tensor:
         """The text rows of these frames, or padding past the text's end: [R, width]."""

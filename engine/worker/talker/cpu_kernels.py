@@ -7,6 +7,7 @@ and of 4 where the processor has VNNI. Neither operators nor Python run between 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 from engine.worker.talker.decode_step import FrameStep
 
 if TYPE_CHECKING:
+    from engine.worker.kernels.cpu.first_codes import CpuFrameGlue
     from engine.worker.kernels.cpu.predictor import CpuPredictor
     from engine.worker.kernels.cpu.prompts import CpuPrompts
     from engine.worker.kernels.cpu.talker import CpuTalker
@@ -34,6 +36,7 @@ class CpuKernels(NamedTuple):
     team: ThreadTeam
     predict: CpuPredictor
     talk: CpuTalker
+    glue: CpuFrameGlue
 
 
 def use_cpu_kernels(
@@ -61,7 +64,7 @@ def use_cpu_kernels(
     else:
         _choose_threads(step, kernels)
     step.predict.use(kernels.predict)
-    step.talk_one, step.logits = kernels.talk, kernels.talk.logits
+    step.talk_one, step.logits, step.glue = kernels.talk, kernels.talk.logits, kernels.glue
     if not known or "prompts" in known:
         _use_prompt_kernel(step, kernels, trusted=bool(known))
     if proof and not known:
@@ -118,7 +121,8 @@ def _prompt_difference(step: FrameStep, prompts: CpuPrompts) -> float:
 
 
 def _build(step: FrameStep, threads: int) -> CpuKernels | None:
-    from engine.worker.kernels.cpu.layers import supports  # needs numba
+    from engine.worker.kernels.cpu.first_codes import CpuFrameGlue  # needs numba
+    from engine.worker.kernels.cpu.layers import supports
     from engine.worker.kernels.cpu.predictor import CpuPredictor
     from engine.worker.kernels.cpu.talker import CpuTalker
     from engine.worker.kernels.cpu.threads import ThreadTeam
@@ -131,12 +135,17 @@ def _build(step: FrameStep, threads: int) -> CpuKernels | None:
         team,
         CpuPredictor(talker.code_predictor, slots.padding_row, team),
         CpuTalker(talker, slots.cache, *step.rotary, team),
+        CpuFrameGlue(slots, step.ids, talker, step.pad),
     )
 
 
 @torch.inference_mode()
 def _difference(step: FrameStep, kernels: CpuKernels) -> float:
     """The difference from the plain form, in multiples of the tolerance."""
+    from engine.worker.kernels.cpu.first_codes import agrees
+
+    if not agrees(step.ids, step.talker, step.pad):
+        return math.inf
     predictor = predictor_difference(step.talker.code_predictor, kernels.predict, 1)
     slots, random = step.slots, seeded(0)
     length = min(TRIAL_PROMPT, slots.positions - 1)

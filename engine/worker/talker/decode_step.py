@@ -49,7 +49,7 @@ class FrameStep:
 
     def __init__(self, talker: Talker, ids: SpecialIds, slots: Slots, pad: Tensor) -> None:
         block, like = talker.config.transformer, slots.hidden
-        self.talker, self.slots = talker, slots
+        self.talker, self.slots, self.ids, self.pad = talker, slots, ids, pad
         self.predict = CodePredictor(talker.code_predictor)
         self.glue = select_frame_glue(slots, ids, talker, pad)
         everywhere = torch.arange(slots.positions, device=like.device)[None]

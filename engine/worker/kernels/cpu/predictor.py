@@ -74,7 +74,7 @@ def _rank(logits, count, best, ids):
 
 
 @compiled()
-def _pick(logits, sampling, uniform, best, ids):
+def pick(logits, sampling, uniform, best, ids):
     """Sample an id; best and ids: memory for the ranked ones."""
     inverse_temperature, top_k, top_p, mask = sampling[0], sampling[1], sampling[2], sampling[3]
     count = len(logits)
@@ -133,7 +133,7 @@ def predict(
                     inputs[2 * row + 1, i] = frame.first[row, i]
                     frame.total[row, i] = frame.first[row, i]
             else:
-                code = _pick(
+                code = pick(
                     logits[row], frame.sampling[row], frame.uniforms[row, book - 1],
                     best[number], ids[number],
                 )  # fmt: skip
@@ -171,7 +171,7 @@ def predict(
         barrier(scratch.sync, threads)
     book = len(books.heads)
     for row in range(number, rows, threads):
-        code = _pick(
+        code = pick(
             logits[row], frame.sampling[row], frame.uniforms[row, book - 1], best[number],
             ids[number],
         )  # fmt: skip

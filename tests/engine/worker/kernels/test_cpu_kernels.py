@@ -23,6 +23,7 @@ from engine.worker.kernels.cpu.llvm import LANES
 from engine.worker.kernels.cpu.prompts import CpuPrompts
 from engine.worker.kernels.cpu.row_products import AT_ONCE, RowProducts
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, fastest, new_sync
+from engine.worker.kernels.frame_glue import PlainFrameGlue
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
@@ -121,6 +122,38 @@ def test_hidden_states_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKer
         ours = kernels.talk(x[:, place].contiguous(), rows, at[:, place].contiguous())
         error = (ours - plain[:, place]).norm() / plain[:, place].norm()
         assert error < ERRORS[bits]
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("count", [CANDIDATES, 1, None])
+def test_first_codes_are_those_of_the_plain_form(
+    pair: tuple[FrameStep, CpuKernels], count: int | None
+) -> None:
+    """Greedy, with few and with many ids, penalties, an end that may not come yet; also of rows
+    that are not adjacent, and alone."""
+    step, kernels = pair
+    slots, random = step.slots, torch.Generator().manual_seed(3)
+    table = step.talker.model.codec_embedding.weight.detach()
+    plain, index = PlainFrameGlue(slots, step.ids, table, step.pad), torch.tensor([0, 2])
+    most = float("inf") if count is None else 40.0
+    slots.sampling[:ROWS, :4] = torch.tensor([0.9, most, 0.95, 1.0])
+    if count == 1:
+        slots.sampling[:ROWS, 3] = 0.0
+    slots.sampling[:, 8] = 1.3
+    ended = 0
+    for trial in range(24):
+        logits = 2 * torch.randn(2, slots.seen.shape[1], generator=random)
+        logits[:, step.ids.codec_eos] += 9
+        slots.frame[:ROWS] = trial // 6
+        slots.endless[0] = trial % 2 == 0
+        slots.keys[:ROWS] = torch.randint(1 << 32, (ROWS, 2), generator=random)
+        slots.seen[:ROWS] = torch.rand(slots.seen[:ROWS].shape, generator=random) < 0.3
+        wanted = plain.draw(index, index, logits, count)
+        assert torch.equal(kernels.glue.draw(index, index, logits, count), wanted)
+        alone = kernels.glue.draw(index[1:], index[1:], logits[1:], count)
+        assert torch.equal(alone, wanted[1:])
+        ended += int((wanted == step.ids.codec_eos).sum())
+    assert 0 < ended < 48
 
 
 @torch.inference_mode()
