@@ -41,6 +41,44 @@ GENERATION = {
     "subtalker_top_k": 50,
     "max_new_tokens": 750,
 }
+# Presets, the most natural first, as they are listed.
+LISTED = (
+    "vera",
+    "robert",
+    "karl",
+    "angus",
+    "fergus",
+    "june",
+    "felix",
+    "clara",
+    "otto",
+    "noah",
+    "iris",
+    "milo",
+)
+# Instructions that were taught, each with the words that ask for it.
+INSTRUCTIONS = {
+    "Speak slowly.": ("slow slowly slower unhurried no-hurry time leisurely calm calmly relaxed"),
+    "Speak fast.": (
+        "fast faster quick quickly rapid rapidly rush rushed hurry hurried hurriedly speed"
+    ),
+    "Very cheerful.": (
+        "cheerful cheerfully happy happily excited excitement excitedly lively joy joyful "
+        "joyfully delighted enthusiastic enthusiasm enthusiastically energetic energy "
+        "expressive smile smiling bright dramatic dramatically"
+    ),
+    "In a monotone.": (
+        "monotone monotonous flat bored boring robot robotic dull even level deadpan "
+        "emotionless no-emotion no-expression no-feeling tone"
+    ),
+    "description": (
+        "man woman male female girl boy lady gentleman youth person narrator speaker young "
+        "old older elderly mature adult low high deep pitch pitched dark bright warm full "
+        "mellow soft thin clear sharp light slow slowly unhurried calm fast quick quickly "
+        "hurried hurry no-hurry pace steadily takes time medium ordinary normal neutral "
+        "speaking talks story narration reads imagine hear"
+    ),
+}
 
 _BLOCK: dict[str, Any] = {
     "hidden_act": "silu",
@@ -66,6 +104,7 @@ def predictor() -> dict[str, Any]:
 
 
 def talker() -> dict[str, Any]:
+    rows = [voice.name for voice in NAMED]  # of the preset vectors
     return {
         **_BLOCK,
         **IDS,
@@ -91,8 +130,8 @@ def talker() -> dict[str, Any]:
         "text_vocab_size": SIZE + len(SPECIAL),
         "position_id_per_seconds": 13,
         "codec_language_id": {"english": ENGLISH},
-        "spk_id": {voice.name: FIRST_SPEAKER + row for row, voice in enumerate(NAMED)},
-        "spk_is_dialect": {voice.name: False for voice in NAMED},
+        "spk_id": {name: FIRST_SPEAKER + rows.index(name) for name in LISTED},
+        "spk_is_dialect": dict.fromkeys(LISTED, False),
         "code_predictor_config": predictor(),
     }
 
@@ -119,6 +158,8 @@ def model(assistant_token: int) -> dict[str, Any]:
         "tts_model_type": "custom_voice",
         "tts_capabilities": ["custom_voice", "base", "voice_design"],
         "tts_max_letters": MAX_LETTERS,
+        "tts_text_form": "spoken",  # what is written is spelt out for it
+        "tts_instructions": INSTRUCTIONS,
         "assistant_token_id": assistant_token,
         "im_start_token_id": text["<|im_start|>"],
         "im_end_token_id": text["<|im_end|>"],
