@@ -14,7 +14,7 @@ import secrets
 import shutil
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -233,11 +233,12 @@ class VoiceFolder:
         saved = self.get(voice_id)
         return pack(saved.card, saved.voice)
 
-    def import_file(self, data: bytes) -> SavedVoice:
+    def import_file(self, data: bytes, presets: Collection[str] = ()) -> SavedVoice:
         """Import an untrusted voice file; it is checked before anything is written.
 
-        A name that is taken gets a number, so that an import never replaces another voice. A
-        cloned or trained voice without its owner's consent is refused.
+        A name that a voice or one of these presets has gets a number, so that an import neither
+        replaces another voice nor is hidden by it. A cloned or trained voice without its owner's
+        consent is refused.
         """
         card, voice = unpack(data)
         if (card.kind == "mood") != self._moods:
@@ -255,7 +256,7 @@ class VoiceFolder:
             )
         with self._writing(create=True):
             title = " ".join(card.name.split())
-            card = card.model_copy(update={"name": self._free_name(title)})
+            card = card.model_copy(update={"name": self._free_name(title, presets)})
             return self._store(card, voice)
 
     def check_room(self) -> None:
@@ -288,10 +289,15 @@ class VoiceFolder:
                 "There is a voice called '{name}' already. Choose another name.", name=name
             )
 
-    def _free_name(self, name: str) -> str:
-        """The name, with a number if it is taken."""
+    def _free_name(self, name: str, presets: Collection[str] = ()) -> str:
+        """The name, with a number if a voice or one of these presets has it."""
         numbered = (f"{name[:LONGEST_NUMBERED]} {number}" for number in count(2))
-        return next(each for each in chain([name], numbered) if not self._is_taken(each))
+        theirs = {name_key(each) for each in presets}
+        return next(
+            each
+            for each in chain([name], numbered)
+            if name_key(each) not in theirs and not self._is_taken(each)
+        )
 
     def _is_taken(self, name: str, own: str = "") -> bool:
         return any(each.id != own for index in self._read() for each in index.named(name))

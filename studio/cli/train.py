@@ -98,7 +98,7 @@ def train(
     tell.line(status.text)
     if trainings.makes_model(training):
         return f"--voice {quote(trainings.keep_model(training, there, library).speaker)}"
-    return f"--voice {quote(trainings.keep(training, library).name)}"
+    return f"--voice {quote(trainings.keep(training, library, there).name)}"
 
 
 def _prepared(trainings: VoiceTraining, options: TrainOptions, tell: Reporter) -> str:

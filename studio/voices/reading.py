@@ -25,6 +25,7 @@ from training.voice.segments import segments_of
 
 PLACE: Final = "reading"  # no training is called so
 CONSENT: Final = "consent.txt"
+ANYWAY: Final = ".anyway"  # an empty file beside a recording that is taken in spite of its sound
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,16 @@ class Reading:
     def place(self) -> Path:
         return self.data / FOLDER / PLACE / _digest(self.owner)
 
-    def take(self, recording: Path, text: str, agreed: str) -> None:
+    def take(self, recording: Path, text: str, agreed: str, anyway: bool = False) -> None:
         """Keep a sentence, and whose voice it is. Raises RequestError without consent, InvalidAudio
-        or InvalidText for what nothing is learned from."""
+        or InvalidText for what nothing is learned from; Flawed for a sound that can be taken
+        `anyway`."""
         check_consent(agreed)
         with TemporaryDirectory() as beside:
             copy = Path(beside) / f"recording{recording.suffix}"
             shutil.copy(recording, copy)
             copy.with_suffix(".txt").write_text(text, "utf-8")
-            (line,) = segments_of([copy])
+            (line,) = segments_of([copy], anyway=[copy.name] if anyway else ())
         if line.doubtful:
             raise InvalidAudio("Read it once more: {reason}.", reason=line.doubtful)
         self.place.mkdir(parents=True, exist_ok=True)
@@ -54,6 +56,8 @@ class Reading:
         path = self.place / f"read-{_digest(line.text)}.wav"
         write_atomic(path.with_suffix(".txt"), line.text.encode())
         write_wave(path, line.waveform)
+        marker = path.with_suffix(ANYWAY)
+        marker.touch() if anyway else marker.unlink(missing_ok=True)
 
     @property
     def agreed(self) -> str:
@@ -65,7 +69,11 @@ class Reading:
 
     def files(self) -> list[Path]:
         """All recordings and texts, as a training is made of them."""
-        return sorted(self.place.glob("read-*"))
+        return sorted(path for path in self.place.glob("read-*") if path.suffix != ANYWAY)
+
+    def anyway(self) -> list[str]:
+        """The names of recordings that are taken in spite of their sound."""
+        return [path.with_suffix(".wav").name for path in self.place.glob(f"read-*{ANYWAY}")]
 
     def texts(self) -> set[str]:
         """What was read."""
@@ -79,6 +87,7 @@ class Reading:
         """Delete what a training has taken; what was read meanwhile stays."""
         for path in files:
             path.unlink(missing_ok=True)
+            path.with_suffix(ANYWAY).unlink(missing_ok=True)
         if not self.files():
             self.clear()
 

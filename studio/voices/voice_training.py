@@ -146,8 +146,11 @@ class VoiceTraining:
         }
         return tuple(sorted(trainings, key=trainings.__getitem__, reverse=True))
 
-    def keep(self, training: str, library: Library) -> SavedVoice:
-        """Save the best epoch's voice, once. The recordings stay until they are deleted."""
+    def keep(
+        self, training: str, library: Library, there: Mapping[str, Capabilities]
+    ) -> SavedVoice:
+        """Save the best epoch's voice, once, under a name that no preset of `there` has. The
+        recordings stay until they are deleted."""
         folder = self.folder(training)
         if self.status(training).phase != "done" or not folder.voice.is_file():
             raise InvalidSetting(NONE_YET)
@@ -156,7 +159,7 @@ class VoiceTraining:
             if (saved.card.kind, saved.card.created) == ("trained", created):
                 return saved
         with folder.voice.open("rb") as file:
-            return library.import_file(file.read(LARGEST_VOICE + 1))
+            return library.import_file(file.read(LARGEST_VOICE + 1), _speakers(there))
 
     def makes_model(self, training: str) -> bool:
         """Whether what it learns is a model, not a voice of the library."""
@@ -176,8 +179,7 @@ class VoiceTraining:
         kept = kept_model(folder)
         if kept and not folder.merged.is_dir():
             return kept
-        speakers = [name for each in there.values() for name in each.speakers]
-        speakers += [saved.name for saved in library.list()]
+        speakers = [*_speakers(there), *(saved.name for saved in library.list())]
         others = [path.name for path in kept_models(self.data)]
         return keep_model(folder, [*there, *others], speakers)
 
@@ -253,3 +255,8 @@ def _changed(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
+
+
+def _speakers(there: Mapping[str, Capabilities]) -> list[str]:
+    """The presets of these models."""
+    return [name for each in there.values() for name in each.speakers]

@@ -192,15 +192,18 @@ class VoicesTab:
             if there := self._same(data):
                 message = Message("{name} is in the library already. Import it again?", name=there)
                 return f"⚠️ {tell(message)}", str(path), gr.update(visible=True)
-            voice = self._studio.library.import_file(data)
+            voice = self._import(data)
         except TimbreError as error:
             return warning(error), "", gr.update(visible=False)
         return f"**{voice.name}** {word('is here.')}", "", gr.update(visible=False)
 
+    def _import(self, data: bytes) -> SavedVoice:
+        return self._studio.library.import_file(data, self._studio.choices().speakers())
+
     def receive_again(self, path: str) -> tuple[str, str, Update]:
         """Import a second copy."""
         try:
-            voice = self._studio.library.import_file(uploaded(path, TOO_LARGE))
+            voice = self._import(uploaded(path, TOO_LARGE))
         except OSError:  # Gradio has cleaned it away
             return warning(InvalidVoice("Choose a file first.")), "", gr.update(visible=False)
         except TimbreError as error:

@@ -325,6 +325,14 @@ for number in range(40):
 """
 
 
+def test_an_import_is_not_hidden_by_a_preset(library: Library) -> None:
+    """A preset is spoken for its name, whatever a saved voice is called."""
+    sent = library.export(library.save("Clara", Design("calm")).id)
+    other = Library(library.folder / "another")
+    names = [other.import_file(sent, ("clara", "Clara 3")).name for _ in range(2)]
+    assert names == ["Clara 2", "Clara 4"]
+
+
 def test_a_name_is_taken_once_by_many_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SAVE, str(tmp_path / "voices")]
     pipe = subprocess.PIPE

@@ -294,7 +294,7 @@ def test_a_voice_is_kept_once_it_is_done(tmp_path: Path) -> None:
     trainings, library = VoiceTraining(tmp_path), Library(tmp_path / "voices")
     folder = folder_of(tmp_path, Status(phase="training"))
     with pytest.raises(InvalidSetting, match="no voice yet"):
-        trainings.keep(ID, library)
+        trainings.keep(ID, library, {})
     vector = np.ones(8, np.float32)
     voice = Clone(vector, model="mini", rows=np.ones((2, 8), np.float32), digest="d")
     card = VoiceCard(
@@ -303,7 +303,7 @@ def test_a_voice_is_kept_once_it_is_done(tmp_path: Path) -> None:
     )  # fmt: skip
     folder.voice.write_bytes(pack(card, voice))
     folder.tell(Status(phase="done", best=1))
-    saved = trainings.keep(ID, library)
+    saved = trainings.keep(ID, library, {})
     assert saved.card == card
     assert isinstance(saved.voice, Clone)
     assert saved.voice.trained
@@ -311,6 +311,20 @@ def test_a_voice_is_kept_once_it_is_done(tmp_path: Path) -> None:
     trainings.delete(ID)
     assert trainings.list() == ()
     assert library.get(saved.id).card.made_from == JOB.consent
+
+
+def test_a_voice_that_is_kept_is_not_hidden_by_a_preset(tmp_path: Path) -> None:
+    trainings, library = VoiceTraining(tmp_path), Library(tmp_path / "voices")
+    folder = folder_of(tmp_path, Status(phase="done", best=1))
+    voice = Clone(np.ones(8, np.float32), model="mini", rows=np.ones((2, 8), np.float32))
+    card = VoiceCard(
+        name="Clara", kind="trained", width=8, model="mini", digest="d", consent=True,
+        made_from=JOB.consent,
+    )  # fmt: skip
+    folder.voice.write_bytes(pack(card, voice))
+    there = {"mini": CHECKPOINT.capabilities}
+    assert trainings.keep(ID, library, there).name == "Clara 2"
+    assert trainings.keep(ID, library, there).name == "Clara 2"  # once
 
 
 @pytest.mark.parametrize("name", ["", "..", "../voices", "0123456789aB", "x" * 12])

@@ -15,6 +15,7 @@ from studio.ui.recordings.checks import METER, level_meter
 from studio.ui.tabs.voice_form import QUIET, Update, on_show, quoted
 from studio.voices.reading import Reading
 from training.voice.prepare import has_consent
+from training.voice.recordings import Flawed
 from training.voice.texts import READ
 
 READ_SO_FAR: Final = "Sentences read: {count}, {minutes:.1f} minutes. Ten minutes are good."
@@ -29,16 +30,25 @@ class ReadingForm:
         self._data = data
 
     def take(
-        self, recording: str | None, line: str | None, agreed: str, owner: str
-    ) -> tuple[Update, Update, str]:
-        """Keep what was read. Returns an empty recorder, the next sentence, and what is there."""
+        self, recording: str | None, line: str | None, agreed: str, owner: str, anyway: bool = False
+    ) -> tuple[Update, Update, str, Update]:
+        """Keep what was read. Returns an empty recorder, the next sentence, what is there, and
+        whether it can be taken `anyway`: then it stays in the recorder."""
         try:
             if not recording or not (line or "").strip():
                 raise InvalidAudio("Choose a sentence, and read it.")
-            self._of(owner).take(Path(recording), (line or "").strip(), agreed.strip())
+            self._of(owner).take(Path(recording), (line or "").strip(), agreed.strip(), anyway)
         except TimbreError as error:
-            return None, gr.skip(), escape(warning(error))
-        return None, self.next(line, owner), self.told(owner)
+            flawed = isinstance(error, Flawed)
+            kept = gr.skip() if flawed else None
+            return kept, gr.skip(), escape(warning(error)), gr.update(visible=flawed)
+        return None, self.next(line, owner), self.told(owner), gr.update(visible=False)
+
+    def take_anyway(
+        self, recording: str | None, line: str | None, agreed: str, owner: str
+    ) -> tuple[Update, Update, str, Update]:
+        """Keep it in spite of its sound."""
+        return self.take(recording, line, agreed, owner, anyway=True)
 
     def ready(self, agreed: str) -> tuple[Update, Update]:
         """The recorder is there once it is said whose voice it is; until then what is missing."""
@@ -94,9 +104,17 @@ def build(
         )
         gr.HTML(level_meter(), js_on_load=METER, elem_classes="timbre-plain", padding=False)
     counted = gr.HTML(elem_id="own-voice-read", padding=False)
+    anyway = gr.Button(word("Keep this sentence anyway"), size="sm", visible=False)
     clear = gr.Button(word("Delete what was read"), size="sm", visible=False)
     line.change(quoted, line, shown, **QUIET)
-    audio.stop_recording(form.take, [audio, line, agreed, owner], [audio, line, counted], **QUIET)
+    said, after = [audio, line, agreed, owner], [audio, line, counted, anyway]
+    audio.stop_recording(form.take, said, after, **QUIET)
+    anyway.click(form.take_anyway, said, after, **QUIET)
+    # It is about this recording of this sentence alone.
+    gr.on(
+        [audio.start_recording, audio.clear, line.input],
+        lambda: gr.update(visible=False), None, anyway, **QUIET,
+    )  # fmt: skip
     counted.change(form.clearable, owner, clear, **QUIET)
     clear.click(form.clear, owner, counted, **QUIET)
     agreed.change(form.ready, agreed, [recorder, missing], trigger_mode="always_last", **QUIET)

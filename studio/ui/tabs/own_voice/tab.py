@@ -107,7 +107,8 @@ class OwnVoiceTab:
             wish = Wish(wanted, self._model(), agreed.strip(), language, way=way)
             with TemporaryDirectory() as beside:  # each upload has a folder of its own
                 together = [Path(shutil.copy(file, beside)) for file in files]
-                training = self._trainings.prepare(wish, together, self._studio.transcribe, anyway)
+                taken = [*anyway, *read.anyway()]
+                training = self._trainings.prepare(wish, together, self._studio.transcribe, taken)
             read.taken(own)
             self._trainings.start(training)
         except TimbreError as error:
@@ -147,7 +148,8 @@ class OwnVoiceTab:
                 if self._trainings.makes_model(training or ""):
                     name = self._keep_model(training or "")
                 else:
-                    name = self._trainings.keep(training or "", self._studio.library).name
+                    library, there = self._studio.library, self._studio.engine.capabilities()
+                    name = self._trainings.keep(training or "", library, there).name
         except TimbreError as error:
             return warning(error)
         return tell(Message("{name} is saved. You find it in every list of voices.", name=name))

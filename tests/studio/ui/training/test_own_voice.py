@@ -603,7 +603,7 @@ def test_a_kept_voice_stays_while_the_next_one_is_not_learned(tab, studio, done,
 
 def test_a_kept_voice_takes_no_saved_voice_s_name(tab, studio, trainings, done, adding) -> None:
     """Both ways were learned under one name; a preset would be spoken in the place of the other."""
-    saved = trainings.keep(ID, studio.library)
+    saved = trainings.keep(ID, studio.library, {})
     adapted(done)
     assert "Ann 2 is saved" in tab.keep(ID)
     vectors = [each.vector for each in (studio.choices().named("Ann"), saved.voice)]
@@ -686,7 +686,7 @@ def test_sentences_are_read_checked_kept_and_learned(tab, trainings, tmp_path, m
     assert not (trainings.data / "training").exists()
     assert "Choose a sentence" in form.take(str(recording), " ", mine, whose)[2]
     assert "are these its words" in form.take(str(recording), "Yes. " * 90, mine, whose)[2]
-    _, following, told_ = form.take(str(recording), ENGLISH[0], mine, whose)
+    _, following, told_, _ = form.take(str(recording), ENGLISH[0], mine, whose)
     assert following == ENGLISH[1]
     assert "read: 1, 0.1 minutes" in told_
     form.take(str(recording), ENGLISH[0], mine, whose)  # once more: the later one counts
@@ -707,6 +707,50 @@ def test_sentences_are_read_checked_kept_and_learned(tab, trainings, tmp_path, m
     assert form.told(whose) == ""
     form.take(str(recording), ENGLISH[0], mine, whose)
     assert form.clear(whose) == ""
+
+
+def test_a_sentence_whose_sound_is_doubted_is_kept_anyway(
+    tab, trainings, tmp_path, monkeypatch
+) -> None:
+    form, recording = ReadingForm(trainings.data), tmp_path / "recording.wav"
+    mine, whose = "Ann Lee, mine", "the browser"
+    own = Reading(trainings.data, whose)
+    noise = np.random.default_rng(0).standard_normal(round(4.5 * 24_000)) * 0.05
+    written(recording, (voiced(4.5) + noise[: len(voiced(4.5))]).astype(np.float32))
+    kept, following, why, offered = form.take(str(recording), ENGLISH[0], mine, whose)
+    assert "noisy" in why
+    assert offered["visible"]
+    assert kept == following == gr.skip()  # it is there to be heard, and to be taken
+    assert not own.files()
+    emptied, following, told_, offered = form.take_anyway(str(recording), ENGLISH[0], mine, whose)
+    assert (emptied, following, offered["visible"]) == (None, ENGLISH[1], False)
+    assert "read: 1" in told_
+    written(recording, np.zeros(24_000, np.float32))
+    _, _, why, offered = form.take(str(recording), ENGLISH[1], mine, whose)
+    assert not offered["visible"]  # of silence nothing is learned
+    written(recording, voiced(4.5))
+    for text in ENGLISH[1:9]:
+        form.take(str(recording), text, mine, whose)
+    assert len(own.anyway()) == 1
+    monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
+    monkeypatch.setattr(trainings, "start", lambda training: None)
+    _, listed = tab.start(None, "Ann", "english", mine, owner=whose)
+    lines = {line.text: line for line in trainings.folder(listed["value"]).read().lines}
+    assert len(lines) == 9
+    assert not lines[ENGLISH[0]].doubtful
+    assert lines[ENGLISH[0]].anyway
+    assert not lines[ENGLISH[1]].anyway
+    assert not own.place.exists()
+
+
+def test_a_sentence_read_again_needs_no_permission(trainings, tmp_path) -> None:
+    own, recording = Reading(trainings.data, "browser"), tmp_path / "recording.wav"
+    written(recording, voiced(4.5))
+    own.take(recording, ENGLISH[0], "Ann Lee, mine", anyway=True)
+    assert len(own.anyway()) == 1
+    own.take(recording, ENGLISH[0], "Ann Lee, mine")
+    assert own.anyway() == []
+    assert len(own.files()) == 2
 
 
 def test_what_is_read_while_a_training_is_prepared_is_kept(
