@@ -48,6 +48,7 @@ WHICH: Final = (
     ("Designed", "design"),
     ("Blended", "blend"),
 )
+FORM: Final = ("name", "tags", "colour", "note")
 ENDING: Final = ".voice.safetensors"
 TOO_LARGE: Final = Message("This file is too large for a voice. Choose one that was exported here.")
 NO_SOUND: Final = gr.update(value=None, visible=False)
@@ -108,18 +109,17 @@ class VoicesTab:
             yield payload
 
     def show(self, picked: str | None) -> tuple[Update, ...]:
-        """The form of a voice: visibility, name, tags, colour, note, facts, consent, file."""
+        """The form of a voice: visibility, name, tags, colour, note, these four as they are shown,
+        facts, consent, file."""
         voice = self._own(picked)
         if voice is None:
-            return gr.update(visible=False), "", "", COLOUR, "", "", NO_SOUND, None
+            return gr.update(visible=False), "", "", COLOUR, "", (), "", NO_SOUND, None
         card = voice.card
-        colour, tags = card.colour or COLOUR, ", ".join(card.tags)
+        written = (voice.name, ", ".join(card.tags), card.colour or COLOUR, card.note)
         return (
             gr.update(visible=True),
-            voice.name,
-            tags,
-            colour,
-            card.note,
+            *written,
+            written,
             facts(
                 voice,
                 self._studio.choices().stranger(voice.voice),
@@ -129,16 +129,29 @@ class VoicesTab:
             self._file(voice),
         )
 
-    def change(self, picked: str | None, name: str, tags: str, colour: str, note: str) -> str:
-        """Save the form; returns a status."""
+    def change(
+        self,
+        picked: str | None,
+        name: str,
+        tags: str,
+        colour: str,
+        note: str,
+        shown: Sequence[str] = (),
+    ) -> str:
+        """Save the form; returns a status. `shown`: the fields as they were shown; what is still so
+        keeps what another page may have saved."""
+        now = (name, tags, colour, note)
+        pairs = zip(FORM, shown, now, strict=False)
+        kept = {field for field, was, own in pairs if was == own}
         try:
-            changed = self._studio.library.change(
-                _one(picked),
-                name=checked_name(self._studio, name, own=picked or ""),
-                tags=split_tags(tags),
-                colour=hex_colour(colour),
-                note=note.strip(),
-            )
+            wanted = {
+                "name": name if "name" in kept else checked_name(self._studio, name, picked or ""),
+                "tags": split_tags(tags),
+                "colour": hex_colour(colour),
+                "note": note.strip(),
+            }
+            given = {field: value for field, value in wanted.items() if field not in kept}
+            changed = self._studio.library.change(_one(picked), **given)
         except TimbreError as error:
             return warning(error)
         return f"**{changed.name}** {word('is changed.')}"
@@ -319,6 +332,7 @@ class Card(NamedTuple):
     tags: gr.Textbox
     colour: gr.ColorPicker
     note: gr.Textbox
+    shown: gr.State  # the four above, as they were shown
     facts: gr.Markdown
     consent: gr.Audio
     file: gr.DownloadButton
@@ -384,7 +398,7 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
         used = gr.Button(word("Delete anyway"), variant="stop", min_width=120, visible=False)
     phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
     listen = gr.Button(word("Listen"))
-    return Card(column, name, tags, colour, note, status, consent, file), Actions(
+    return Card(column, name, tags, colour, note, gr.State(()), status, consent, file), Actions(
         change, delete, used, phrase, listen
     )
 
@@ -394,7 +408,7 @@ def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions, owner: gr.
     picked, status = found.picked, found.status
     listing = [found.cards, found.summary, picked]
     wanted = [found.words, found.which, picked, found.favourites]
-    details = [card.name, card.tags, card.colour, card.note]
+    details = [card.name, card.tags, card.colour, card.note, card.shown]
     # change: Gradio's `input` is a key pressed, so what was pasted or deleted would find nothing
     search = [found.words.change, found.which.input, found.favourites.change]
     changes = gr.State(0)  # of the library

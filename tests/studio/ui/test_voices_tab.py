@@ -98,6 +98,16 @@ def test_a_card_is_written_and_shown_again(tab, kept, studio):
     assert np.array_equal(studio.library.get(kept[0].id).voice.vector, kept[0].voice.vector)
 
 
+def test_a_form_changes_what_was_written_in_it_alone(tab, kept, studio):
+    _, *fields, shown, _, _, _ = tab.show(kept[0].id)
+    studio.library.change(kept[0].id, name="Adele", tags=("old",))  # another page
+    fields[3] = "A note."
+    assert "Adele" in tab.change(kept[0].id, *fields, shown)
+    card = studio.library.get(kept[0].id).card
+    assert (card.name, card.tags, card.note) == ("Adele", ("old",), "A note.")
+    assert "already" in tab.change(kept[0].id, "Bo", *fields[1:], shown)
+
+
 def test_a_recorded_consent_is_heard_where_there_is_one(tab, studio, kept):
     recordings = ConsentRecordings(studio.library)
     tone = (0.3 * np.sin(np.arange(48_000) / 20)).astype(np.float32)
