@@ -67,6 +67,10 @@ REFERENCES: tuple[Rule, ...] = (
      lambda m: f"{m[1]}, {letter_names(m[2])}"),
     (re.compile(r"\bApp\.\s(?=[A-Z0-9](?!\w))"), lambda m: "Appendix "),
     (re.compile(r"(?<=[a-z] )No\s(?=[0-9])"), lambda m: "number "),
+    (  # flat 2ab
+        re.compile(r"(?<![\w.,])([0-9]{1,3})([a-d]{2})(?![\w'’-])"),
+        lambda m: f"{m[1]} {letter_names(m[2])}",
+    ),
     (re.compile(r"§§\s?"), lambda m: "sections "),
     (
         re.compile(r"\bFed\.\sR\.\s(Civ|Crim|App|Bankr)\.\sP\."),
