@@ -43,10 +43,16 @@ class LinearCost:
         return self._recent[0] > ENOUGH
 
     def observe(self, rows: int, seconds: float) -> None:
-        known = self.seconds(rows)
-        seconds = min(seconds, OUTLIER * known) if known else seconds
+        usual = max(self.seconds(rows), self._mean)  # few measurements may be far from the line
+        seconds = min(seconds, OUTLIER * usual) if usual else seconds
         now = _sums(rows, seconds)
         self._recent = [old * FORGET + new for old, new in zip(self._recent, now, strict=True)]
+
+    @property
+    def _mean(self) -> float:
+        """Of recent measurements, whatever their rows; 0 if there are none."""
+        weight, _, seconds, _, _ = self._recent
+        return seconds / weight if weight else 0.0
 
     def seconds(self, rows: int) -> float:
         """0 if nothing is known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine import EngineSettings, Preset, SpeechRequest
@@ -261,6 +261,7 @@ def test_at_least_one_row_is_always_affordable():
     sizes=st.lists(st.integers(1, 500), min_size=8, max_size=30, unique=True),
     spare=st.floats(0, 1),
 )
+@example(fixed=0.05, each=0.00001, sizes=[500, *range(1, 10)], spare=0.0)
 def test_prompts_are_learnt_as_a_pass_and_its_rows(fixed, each, sizes, spare):
     step_cost = StepCost()
     for rows in sizes:
