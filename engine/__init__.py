@@ -1,8 +1,8 @@
 """The engine's public face. The studio imports only the names in `__all__`.
 
 A name's module is imported when the name is first used, so that a command which needs few of them
-starts at once. Importing this package leaves torch out: `open_engine`, `exchange` and `add_model`
-alone load it.
+starts at once. Importing this package leaves torch out: `open_engine`, `exchange`, `add_model` and
+`forget_packed` alone load it.
 """
 
 import ast
@@ -63,6 +63,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         check_choices,
         exchange,
         fitting,
+        forget_packed,
         open_cluster,
         open_engine,
         open_process,
@@ -226,6 +227,7 @@ __all__ = [
     "exchange",
     "explain_write_errors",
     "fitting",
+    "forget_packed",
     "format_blend",
     "has_words",
     "is_native",

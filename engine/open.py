@@ -92,6 +92,15 @@ def open_engine(
     return engine
 
 
+def forget_packed(model: Path, cache: Path) -> None:
+    """Delete what starts on a CPU have kept of a model whose folder is deleted next."""
+    from engine.worker.cpu_start import CpuStart
+    from engine.worker.loading.start_cache import StartCache
+
+    for weights in WEIGHTS:
+        CpuStart(StartCache(cache), model, weights).forget()
+
+
 def open_process(
     models: Sequence[str | Path],
     device: str = "auto",

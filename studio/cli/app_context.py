@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 
 from engine import (
@@ -35,6 +36,11 @@ class AppContext:
     settings: StudioSettings
     tell: Reporter
 
+    @property
+    def cache(self) -> Path:
+        """Where starts keep what later ones need not make."""
+        return self.settings.cache or self.settings.data / "cache"
+
     def engine(self, booted: BootedProcess | None = None) -> SpeechEngine:
         """An engine with the models loaded; in the process that waits for it, if there is one."""
         settings, models, finish = self.settings, self.all_models(), self.finish()
@@ -47,7 +53,7 @@ class AppContext:
             settings.dtype,
             settings.profile,
             weights=settings.weights,
-            cache=settings.cache or settings.data / "cache",
+            cache=self.cache,
             beside=True,
             **settings.engine_changes(),
         )
@@ -61,15 +67,14 @@ class AppContext:
 
     def pack(self) -> None:
         """Write the cache that later starts on a CPU use, for each model."""
-        settings, begun = self.settings, perf_counter()
+        begun = perf_counter()
         self.check_choices()
         self.capabilities()  # refuses what is no model, before torch is imported
-        folder = settings.cache or settings.data / "cache"
         for model in self.models():
             self.tell.line(f"Packing {model} …")
-            with open_engine([model], "cpu", weights=settings.weights, cache=folder):
+            with open_engine([model], "cpu", weights=self.settings.weights, cache=self.cache):
                 seconds = perf_counter() - begun
-            self.tell.line(f"{model}: ready in {folder} after {seconds:.0f} s.")
+            self.tell.line(f"{model}: ready in {self.cache} after {seconds:.0f} s.")
 
     def finish(self) -> Postprocess | None:
         """The postprocessing of all audio: the watermark, if enabled. Raises InvalidSetting."""

@@ -407,7 +407,7 @@ def train(
     context = context_of(program.read_settings(model=model, device=device, data=data))
     settings = context.settings
     if delete:
-        console.line(delete_training(settings.data, delete))
+        console.line(delete_training(settings.data, delete, context.cache))
         return
     if listed:
         for each in list_trainings(settings.data):

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from engine import Capabilities, InvalidSetting, Library, TimbreError, UnknownVoice
+from engine import (
+    Capabilities,
+    InvalidSetting,
+    Library,
+    TimbreError,
+    UnknownVoice,
+    forget_packed,
+)
 from studio.cli.console import Reporter
 from studio.layout import COMMAND
 from studio.voices.voice_training import VoiceTraining
@@ -47,11 +54,14 @@ def list_trainings(data: Path) -> Iterator[str]:
             yield f"{training}  {name}  {status.phase}  {status.text}".rstrip()
 
 
-def delete_training(data: Path, training: str) -> str:
+def delete_training(data: Path, training: str, cache: Path) -> str:
     """Delete a training with its recordings; a voice that was saved stays, unless it is a model.
     Returns what to say."""
     trainings = VoiceTraining(data)
-    voice = "Its voice too." if trainings.kept_model(training) else "A saved voice stays."
+    voice, kept = "A saved voice stays.", trainings.kept_model(training)
+    if kept:
+        voice = "Its voice too. A server that has loaded it speaks with it until it is stopped."
+        forget_packed(kept.folder, cache)
     trainings.delete(training)
     return f"Training {training} and its recordings are deleted. {voice}"
 

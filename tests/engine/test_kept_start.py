@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine import Preset, SpeechRequest, open_engine
+from engine import Preset, SpeechRequest, add_model, forget_packed, open_engine
 from engine.checkpoints.files import CODEC_FOLDER
 from engine.types import Codes, Pcm
 from engine.worker import cpu_start
@@ -89,6 +89,11 @@ def test_nothing_of_a_model_that_is_removed_is_kept(tmp_path: Path) -> None:
         engine.load("ann")
         assert len([*cache.glob("talker-*.packed")]) == 2
         engine.remove("ann")
+        assert {*cache.glob("talker-*.packed")} == kept
+        add_model(engine, str(tmp_path / "ann"))
+        engine.load("ann")
+        assert len([*cache.glob("talker-*.packed")]) == 2
+        forget_packed(tmp_path / "ann", cache)  # by another program
         assert {*cache.glob("talker-*.packed")} == kept
 
 

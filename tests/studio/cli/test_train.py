@@ -59,6 +59,7 @@ def test_a_model_that_is_kept_goes_with_its_training_and_that_is_said(data: Path
     code, printed = run(data, "--delete", ONE)
     assert code == 0
     assert "Its voice too." in printed
+    assert "until it is stopped" in printed
     assert not kept.exists()
 
 
