@@ -9,7 +9,7 @@ SCALES = {
     "k": "thousand", "m": "million", "mn": "million", "mm": "million", "mln": "million",
     "bn": "billion", "b": "billion", "tn": "trillion", "t": "trillion", "trn": "trillion",
 }  # fmt: skip
-SCALE = r"(?:thousand|million|billion|trillion|lakh|crore|mln|trn|bn|mn|tn|mm|[kKmMbBtT])"
+SCALE = r"(?:thousand|million|billion|trillion|lakh|crore|mln|trn|bn|mn|tn|mm|MM|[kKmMbBtT])"
 CURRENCIES = {
     "$": ("dollar", "cent"), "£": ("pound", "penny"), "€": ("euro", "cent"), "¥": ("yen", ""),
     "₹": ("rupee", "paisa"), "₽": ("rouble", ""), "₩": ("won", ""), "₿": ("bitcoin", ""),
