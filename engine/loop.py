@@ -60,7 +60,7 @@ class Loop:
         self._run_commands(wait and self._idle)
         self.models.load_next()
         self.deliver(self.scheduler.drop_stale_texts(self._clock()))
-        committed = 0
+        committed, due = 0, bool(self._decoding)
         self.ticks += 1
         try:
             launched = self._launch()
@@ -70,8 +70,9 @@ class Loop:
             self._recover(error)
         finally:
             self.ticks += 1
-        self._idle = not launched and not committed
-        self._committed_at = None if self._idle else self._committed_at
+        busy = bool(launched or committed)
+        self._committed_at = self._committed_at if busy else None
+        self._idle = not busy and not due  # audio that was due may let the next group begin
         return not self._idle
 
     # Commands.

@@ -60,6 +60,17 @@ def test_sound_of_a_worker_that_waits_for_it_itself_holds_no_step_up():
     assert seconds[True] < 0.8 * seconds[False]
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_after_the_last_sound_of_a_group_the_next_one_begins(live):
+    """Nothing is left to plan when it comes, and no command will wake the engine."""
+    simulation = Simulation(Costs(step=0.01), max_letters=60, max_num_seqs=2, pipeline_depth=0)
+    simulation.worker.sound_later, simulation.worker.sound_follows = 0.025, True
+    listener = ask(simulation, "Hello there, my friend. " * 6, seed=3, live=live)
+    simulation.finish()
+    assert listener.ended is not None
+    assert listener.stream.end.reason == "finished"
+
+
 def test_sound_is_delivered_before_the_frames_of_the_next_step():
     simulation = Simulation(Costs(step=0.01), max_num_seqs=2, pipeline_depth=1)
     simulation.worker.sound_later = 0.002
