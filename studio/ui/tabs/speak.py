@@ -28,10 +28,11 @@ from studio.ui.tabs.speak_handlers import (
     SpeakHandlers,
 )
 from studio.ui.tabs.take_compare import TakeCompare, again, pair
-from studio.ui.tabs.voice_form import model_menu, on_show
+from studio.ui.tabs.voice_form import QUIET, model_menu, on_show
 from studio.ui.voice_list import favourite_voices
 from studio.ui.voice_picker import VoicePicker, voice_picker
 
+# What fails in these is told to nobody: Gradio shows the errors of queued events alone.
 QUICK: dict[str, Any] = {
     "queue": False,
     "show_progress": "hidden",
@@ -210,7 +211,7 @@ def _pick(
     on_show(speaking.listed, shown, listed, [picker.search.change, favourites.change])
     picker.voice.change(speaking.starred, [favourites, picker.voice], about.star, **QUICK)
     picked = [picker.voice, picker.search]
-    picker.search.submit(speaking.find, listed, picked, **QUICK)
+    picker.search.submit(speaking.find, listed, picked, **QUIET)
     about.star.click(speaking.star, [favourites, picker.voice], favourites, **QUICK)
 
 
@@ -260,8 +261,8 @@ def _again(
     for card in cards:
         plays(player, [card.again], anew, [outcome.owner])
     for card in (*cards, outcome.list):
-        card.act(speaking.act, [outcome.owner, outcome.pair.ids], shown, **QUICK)
-    cards[0].act(speaking.fill, None, [*fields.all(), lock], **QUICK)
+        card.act(speaking.act, [outcome.owner, outcome.pair.ids], shown, **QUIET)
+    cards[0].act(speaking.fill, None, [*fields.all(), lock], **QUIET)
 
 
 def _show(

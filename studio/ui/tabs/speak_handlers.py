@@ -275,7 +275,8 @@ class SpeakHandlers:
         """Load a take's settings into the fields and lock its seed; other buttons do nothing."""
         if detail(event).get("do") != FILL[0]:
             return (gr.skip(),) * (FIELDS + len(ADVANCED) + EXTRA)
-        kept = asked_for(self._studio.takes.get(str(detail(event).get("take"))))
+        with errors_shown():
+            kept = asked_for(self._studio.takes.get(str(detail(event).get("take"))))
         numbers = {**kept.sampling.model_dump(), "longest": kept.longest}
         advanced = [_written(numbers[field.name]) for field in ADVANCED]
         spoken = (kept.text, kept.voice, kept.language, kept.instruct, str(kept.seed))

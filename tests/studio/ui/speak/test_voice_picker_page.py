@@ -173,6 +173,14 @@ def test_a_sample_ends_where_speech_begins(open_page: OpenPage, url: str) -> Non
     assert page.evaluate("document.querySelectorAll('#speak-voices .heard').length") == 0
 
 
+def test_a_blend_of_nobody_is_told(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_label("Voice", exact=True).fill("nobody+robert")
+    page.get_by_label("Voice", exact=True).press("Enter")
+    expect(page.get_by_text("No voice is called 'nobody'")).to_be_visible()
+
+
 def test_no_sample_over_what_plays_and_a_phone_has_the_take_first(
     open_page: OpenPage, url: str
 ) -> None:
