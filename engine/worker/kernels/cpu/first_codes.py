@@ -76,8 +76,16 @@ class CpuFrameGlue(PlainFrameGlue):
         )
 
     def draw(self, rows: Rows, index: Tensor, logits: Tensor, count: int | None) -> Tensor:
-        if count is None:  # a sort of all codes is torch's
-            return super().draw(rows, index, logits, count)
+        if count is not None:
+            return self._sample(index, logits)
+        codes = super().draw(rows, index, logits, count)  # a sort of all codes is torch's
+        _, top_k, _, mask = self._slots.sampling[index, :4].unbind(1)
+        few = ((top_k <= CANDIDATES) | (mask == 0)).nonzero()[:, 0]
+        if len(few):  # as they are drawn alone
+            codes[few] = self._sample(index[few], logits[few])
+        return codes
+
+    def _sample(self, index: Tensor, logits: Tensor) -> Tensor:
         codes = torch.empty_like(index)
         given = array(index.contiguous()), array(logits.contiguous())
         _sample_codes(*given, *self._fixed, *self._memory, array(codes))(0, 1)

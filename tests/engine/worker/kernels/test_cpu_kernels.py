@@ -157,6 +157,26 @@ def test_first_codes_are_those_of_the_plain_form(
 
 
 @torch.inference_mode()
+def test_a_first_code_is_the_same_beside_one_that_may_be_any(
+    pair: tuple[FrameStep, CpuKernels],
+) -> None:
+    """Ties stand for sums that differ in their last bits: rows are drawn by one rule."""
+    step, kernels = pair
+    slots, random = step.slots, torch.Generator().manual_seed(3)
+    index = torch.tensor([0, 2])
+    slots.sampling[:ROWS, :4] = torch.tensor([0.9, 40.0, 0.95, 1.0])
+    slots.sampling[2, 1] = float("inf")
+    slots.frame[:ROWS], slots.endless[:ROWS] = 5, False
+    for trial in range(24):
+        slots.sampling[0, 3] = float(trial % 4 > 0)
+        logits = (4 * torch.randn(2, slots.seen.shape[1], generator=random)).round() / 4
+        slots.keys[:ROWS] = torch.randint(1 << 32, (ROWS, 2), generator=random)
+        alone = kernels.glue.draw(index[:1], index[:1], logits[:1], CANDIDATES)
+        together = kernels.glue.draw(index, index, logits, None)
+        assert together[0] == alone[0]
+
+
+@torch.inference_mode()
 def test_logits_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKernels]) -> None:
     step, kernels = pair
     hidden = frames(step)[0]
