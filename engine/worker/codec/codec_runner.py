@@ -137,6 +137,8 @@ class CodecRunner:
 
     def decode(self, work: Sequence[Due], free_cores: int = 0) -> StepAudio:
         """On a CPU in a thread, if so many cores that a step leaves free are enough."""
+        if work and self._decoding:
+            self._decoding.wait()  # so that no more than one step's audio is due, in order
         if self._kernel is not None and self._kernel.decoder.threads <= free_cores:
             return self._decode_beside(work) if work else StepAudio(follows=True)
         if not work:
@@ -149,8 +151,6 @@ class CodecRunner:
 
     def _decode_beside(self, work: Sequence[Due]) -> StepAudio:
         self._thread = self._thread or ThreadPoolExecutor(1, "codec")
-        if self._decoding:
-            self._decoding.wait()  # so that no more than one step's audio is due
         slots = [slot for some, _, _ in work for slot in some]
         self._decoding = done = Decoding(self._thread, slots, lambda: self._decode(work))
         return StepAudio(done.batches, done, follows=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 import torch
@@ -106,6 +106,25 @@ def test_one_step_s_audio_is_due_at_a_time(
         gate.open.set()
         assert list(sound(second.result(60))) == [1]
     assert first.done.query()
+
+
+@torch.inference_mode()
+def test_a_step_without_free_cores_decodes_after_the_thread(
+    runner: CodecRunner, codec: CodecDecoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large talker that is loaded meanwhile takes all cores."""
+    pieces, plain = [codes_of(3, seed) for seed in (1, 2)], make_runner(codec)
+    wanted = [sound(plain.decode([([0], piece, [3])])) for piece in pieces]
+    plain.close()
+    gate = Gate(runner, monkeypatch)
+    first = runner.decode([([0], pieces[0], [3])], 1)
+    assert gate.entered.wait(60)
+    monkeypatch.undo()
+    with ThreadPoolExecutor(1) as others:
+        second = others.submit(torch.inference_mode()(runner.decode), [([0], pieces[1], [3])], 0)
+        wait([second], 0.2)  # long enough for one that does not wait
+        gate.open.set()
+        assert [sound(first), sound(second.result(60))] == wanted
 
 
 @torch.inference_mode()
