@@ -59,7 +59,7 @@ class ImportTarget:
         """Ask for the import of what was uploaded; the session that is told of it."""
         file = {"path": path, "orig_name": name, "meta": {"_type": "gradio.FileData"}}
         session = secrets.token_hex(8)
-        body = {"data": [file, ""], "fn_index": self._event, "session_hash": session}
+        body = {"data": [file, "", "", "", ""], "fn_index": self._event, "session_hash": session}
         joined = http.post("/gradio_api/queue/join", json={**body, "event_data": None})
         joined.raise_for_status()
         return session
