@@ -31,7 +31,7 @@ def engine_threads() -> int:
 
 def test_the_cpu_has_its_own_profile_and_reads_at_once():
     with open_engine([FOLDER], device="cpu") as engine:
-        assert engine.settings.max_num_seqs == 12
+        assert engine.settings.max_num_seqs == 10
         assert engine.settings.pipeline_depth == 0
         assert engine.stats().talkers == (FOLDER.name,)
 
