@@ -7,7 +7,7 @@ Both read the same take by sample position, so a browser may use either, both, o
 middle and drop what it has. While the raw route is read the event carries state only. The event
 owns the take: cancelling it cancels the request. Where its connection broke, a take that was read
 on the raw route goes on for RESUME seconds, and as long as it is read again: its player goes on
-where it was. A page that leaves says so.
+where it was. A page that is left says so: the request is cancelled at once, what was made is kept.
 
 Messages in payloads are data, which a page translates. Knows no page.
 """
@@ -131,7 +131,7 @@ class LiveTakes:
         return {**telling.payload(kept.result() if kept else ending(take)), "state": "done"}
 
     def leave(self, id: str) -> None:
-        """The listener has left: cancel the request."""
+        """The listener has stopped it: cancel the request."""
         if take := self._takes.get(id):
             take.left = not take.ended
             take.cancel()
@@ -149,8 +149,10 @@ class LiveTakes:
             return StreamingResponse(take.read(start), media_type="audio/pcm", headers=headers)
 
         @router.post(f"/{RAW_PATH}/{{id}}/leave", status_code=204, include_in_schema=False)
-        async def left(id: str) -> None:
-            self.leave(id)
+        async def gone(id: str) -> None:
+            """Its page was closed or loaded again: nobody stopped it, so what was made is kept."""
+            if take := self._takes.get(id):
+                take.cancel()
 
         return router
 

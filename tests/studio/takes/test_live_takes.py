@@ -284,6 +284,30 @@ def test_the_event_goes_on_where_the_raw_route_was() -> None:
     assert 0 < got - PIECE <= start <= got  # the last piece may have been lost on its way
 
 
+@pytest.mark.parametrize("way", ["stopped", "page left"])
+def test_what_was_heard_is_kept_unless_somebody_stopped_it(way: str) -> None:
+    """A page that is closed or loaded again has stopped nothing."""
+
+    async def run() -> tuple[bool, str]:
+        takes, stream = LiveTakes(), steady(500, speed=4)
+        kept: list[bool] = []
+        playing = takes.play(lambda: stream, lambda pcm, end, left: str(kept.append(left)))
+        first = await anext(playing)
+        await anext(takes._takes[first["id"]].read(0))
+        if way == "stopped":
+            takes.leave(first["id"])
+        else:
+            async with await client(takes) as page:
+                (await page.post(f"{first['raw']}/leave")).raise_for_status()
+        await playing.aclose()
+        while not kept:
+            await asyncio.sleep(0.01)
+        assert stream.end is not None
+        return kept[0], stream.end.reason
+
+    assert asyncio.run(run()) == (way == "stopped", "cancelled")
+
+
 @pytest.mark.parametrize("after", ["nothing", "the rest", "leaving"])
 def test_a_take_whose_connection_broke_waits_for_its_listener(
     after: str, monkeypatch: pytest.MonkeyPatch
