@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and
         UnknownLanguage,
         UnknownVoice,
     )
+    from engine.folding import folded
     from engine.machine import kernel_folder, may_have_gpu
     from engine.messages import Message
     from engine.open import (
@@ -227,6 +228,7 @@ __all__ = [
     "exchange",
     "explain_write_errors",
     "fitting",
+    "folded",
     "forget_packed",
     "format_blend",
     "has_words",

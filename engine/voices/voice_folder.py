@@ -36,6 +36,7 @@ from engine.atomic import (
     write_atomic,
 )
 from engine.errors import InvalidVoice, LibraryFull, NameTaken, NotSaved, UnknownVoice
+from engine.folding import folded
 from engine.messages import misfit
 from engine.types import Clone, Design
 from engine.voices.voice_format import (
@@ -47,7 +48,7 @@ from engine.voices.voice_format import (
     write_card,
     write_numbers,
 )
-from engine.voices.voice_index import VoiceIndex, name_key, read_index, with_voice
+from engine.voices.voice_index import VoiceIndex, read_index, with_voice
 from engine.voices.voice_store import (
     CARD,
     ID,
@@ -292,11 +293,11 @@ class VoiceFolder:
     def _free_name(self, name: str, presets: Collection[str] = ()) -> str:
         """The name, with a number if a voice or one of these presets has it."""
         numbered = (f"{name[:LONGEST_NUMBERED]} {number}" for number in count(2))
-        theirs = {name_key(each) for each in presets}
+        theirs = {folded(each) for each in presets}
         return next(
             each
             for each in chain([name], numbered)
-            if name_key(each) not in theirs and not self._is_taken(each)
+            if folded(each) not in theirs and not self._is_taken(each)
         )
 
     def _is_taken(self, name: str, own: str = "") -> bool:
@@ -334,7 +335,7 @@ class VoiceFolder:
         if not os.path.lexists(place):
             return False
         try:
-            return name_key(read_folder(place).name) != name_key(name)
+            return folded(read_folder(place).name) != folded(name)
         except InvalidVoice:
             return True
 

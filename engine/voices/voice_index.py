@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+from engine.folding import folded
 from engine.voices.voice_store import DamagedVoice, SavedVoice, Stamp, look_into, stamp_of
 
 FRESH = 10.0  # seconds after which every voice's files are looked at again
@@ -32,7 +32,7 @@ class VoiceIndex:
     stamp: tuple[int, int] | None = None  # None: there is no such folder
     looked: float = 0.0  # when every voice was looked at last
     found: Mapping[str, tuple[Stamp, Found]] = field(default_factory=dict)  # by id
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in `name_key`: ids
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in `folded`: ids
     ordered: tuple[SavedVoice, ...] = ()  # by name
 
     @property
@@ -46,7 +46,7 @@ class VoiceIndex:
 
     def named(self, name: str) -> list[SavedVoice]:
         """The voices with this name, ignoring case."""
-        ids = self.names.get(name_key(name), ())
+        ids = self.names.get(folded(name), ())
         return [voice for voice in map(self.get, ids) if voice]
 
     @cached_property
@@ -56,7 +56,7 @@ class VoiceIndex:
     def having(self, saved: SavedVoice) -> VoiceIndex:
         """The index with a voice that was just written; the folder's stamp is read again."""
         rest = self.without(saved.id)
-        name = name_key(saved.name)
+        name = folded(saved.name)
         return VoiceIndex(
             self.folder,
             stamp_of_folder(self.folder),
@@ -71,7 +71,7 @@ class VoiceIndex:
         found, names, ordered = dict(self.found), dict(self.names), self.ordered
         found.pop(voice_id, None)
         if saved := self.get(voice_id):
-            name, at = name_key(saved.name), bisect_left(ordered, order(saved), key=order)
+            name, at = folded(saved.name), bisect_left(ordered, order(saved), key=order)
             left = tuple(each for each in names.pop(name) if each != voice_id)
             names |= {name: left} if left else {}
             ordered = ordered[:at] + ordered[at + 1 :]
@@ -91,7 +91,7 @@ def read_index(folder: Path, built_in: bool, before: VoiceIndex | None = None) -
     voices = [each for _, each in found.values() if isinstance(each, SavedVoice)]
     names: dict[str, tuple[str, ...]] = {}
     for voice in voices:
-        name = name_key(voice.name)
+        name = folded(voice.name)
         names[name] = (*names.get(name, ()), voice.id)
     return VoiceIndex(folder, stamp, looked, found, names, tuple(sorted(voices, key=order)))
 
@@ -108,12 +108,6 @@ def with_voice(voices: tuple[SavedVoice, ...], saved: SavedVoice) -> tuple[Saved
     """Voices in their order, and one more."""
     at = bisect_left(voices, order(saved), key=order)
     return (*voices[:at], saved, *voices[at:])
-
-
-def name_key(name: str) -> str:
-    """Equal for names that differ in case, or in whether a letter and its accent are one character,
-    as in file names of macOS."""
-    return unicodedata.normalize("NFC", name.casefold())
 
 
 def order(saved: SavedVoice) -> tuple[str, str]:

@@ -23,8 +23,15 @@ import numpy as np
 import soundfile
 from pydantic import BaseModel, ConfigDict, Field
 
-from engine import SAMPLE_RATE, Pcm, RequestError, explain_write_errors, save_sound, write_atomic
-from studio.search_text import folded
+from engine import (
+    SAMPLE_RATE,
+    Pcm,
+    RequestError,
+    explain_write_errors,
+    folded,
+    save_sound,
+    write_atomic,
+)
 from studio.storage import (
     Timestamp,
     is_plain_file,

@@ -12,7 +12,7 @@ from html import escape
 from typing import Final, Literal, TypeAlias
 from zlib import crc32
 
-from studio.search_text import folded
+from engine import folded
 from studio.ui.gradio_compat.scripts import on_load
 from studio.ui.i18n import both, tell
 

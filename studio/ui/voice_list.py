@@ -10,9 +10,8 @@ from typing import Final
 
 import gradio as gr
 
-from engine import Message, SavedVoice
+from engine import Message, SavedVoice, folded
 from studio.context import Studio
-from studio.search_text import folded
 from studio.ui.voice_cards import VoiceCard
 from studio.voices.voice_catalog import Choice
 

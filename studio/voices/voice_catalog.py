@@ -23,10 +23,10 @@ from engine import (
     UnknownVoice,
     Voice,
     check_strength,
+    folded,
     is_native,
     parse_blend,
 )
-from studio.search_text import folded
 from studio.voices.foreign_names import Traits, foreign_name, stand_in, stand_ins, traits_of
 from studio.voices.moods import Moods
 from studio.voices.speaker_notes import described

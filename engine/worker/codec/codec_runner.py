@@ -43,10 +43,8 @@ class Decoding:
     def __init__(
         self, thread: ThreadPoolExecutor, slots: Sequence[int], decode: Callable[[], Batches]
     ) -> None:
-        self.slots, self.batches = (
-            frozenset(slots),
-            list[tuple[Sequence[int], Sequence[int], Tensor]](),
-        )
+        self.slots = frozenset(slots)
+        self.batches: list[tuple[Sequence[int], Sequence[int], Tensor]] = []
         self._decode = decode
         self._future: Future[None] = thread.submit(self._run)
 

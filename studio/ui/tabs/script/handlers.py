@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from engine import InvalidText, Message, RequestError, TimbreError
+from engine import InvalidText, Message, RequestError, TimbreError, folded
 from studio.context import Studio
 from studio.imports.formats import SUFFIXES
 from studio.imports.projects.project_uploads import GONE
@@ -23,7 +23,6 @@ from studio.scripts import Delivery, text_of
 from studio.scripts.open_script import OpenScript
 from studio.scripts.rendering.playback import Payloads
 from studio.scripts.store import PROJECT_SUFFIX
-from studio.search_text import folded
 from studio.takes.event_transport import Payload
 from studio.ui.gradio_compat.events import detail
 from studio.ui.i18n import errors_shown, tell, word

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Literal, TypeAlias, TypedDict, get_args
 
-from engine import MAX_STRENGTH, Message
+from engine import MAX_STRENGTH, Message, folded
 from studio.scripts import Line, Progress, Status
 from studio.scripts.edits import shown
 from studio.scripts.model import LONGEST_DIRECTION, MAX_PAUSE
-from studio.search_text import folded
 from studio.ui.i18n import both, tell
 from studio.voices.text_script import FOREIGN
 

@@ -1,4 +1,4 @@
-"""Text as searches compare it. Knows neither what is searched nor who asks."""
+"""Text as names and searches compare it. Knows neither what is compared nor who asks."""
 
 from __future__ import annotations
 
