@@ -204,12 +204,17 @@ def _takes_panels(bits: int | None) -> bool:
 
 
 def _machine() -> list[str]:
-    """What packed weights and kernels depend on: the processor, and what compiles for it."""
+    """What packed weights and kernels depend on: the processor, what a process may use of it, and
+    what compiles for it."""
     import llvmlite
     import numba
     from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 
+    from engine.worker.kernels.cpu import amx
+
     features = sorted(name for name, there in get_host_cpu_features().items() if there)
     versions = torch.__version__, numba.__version__, llvmlite.__version__
     named = (str(each) for each in (numba.config.CPU_NAME, numba.config.CPU_FEATURES))
+    if amx.permitted():
+        features.append("tile registers")  # else kernels were not tried with these
     return [get_host_cpu_name(), *features, *named, *versions]

@@ -20,6 +20,7 @@ from engine.model.codec import CodecDecoder, CodecState, PreTransformer
 from engine.model.configs import CodecConfig, TransformerConfig
 from engine.model.convs import CausalConv, CausalUpsample, ConvNeXtBlock, SnakeBeta
 from engine.model.layers import scale_of
+from engine.worker.kernels.cpu import amx
 from engine.worker.kernels.cpu import codec as kernel
 from engine.worker.kernels.cpu.codec import Memory, Network, State
 from engine.worker.kernels.cpu.entries import Entry, fixed
@@ -317,6 +318,7 @@ class CpuDecoder:
             zeros(size, np.float32),
             zeros(wide, np.float32),
             zeros((self.team.size, width), np.float32),
+            zeros((self.team.size if amx.permitted() else 0, amx.SIZE), np.float32),
             new_sync(),
         )
         kinds = [

@@ -17,7 +17,7 @@ from numba import float32, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from engine.worker.kernels.cpu import llvm
+from engine.worker.kernels.cpu import amx, llvm
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import as_float, dot, sum_of
 from engine.worker.kernels.cpu.layers import Floats, exponential, norm, rotate
@@ -60,6 +60,7 @@ class Memory(NamedTuple):
     sums: Floats  # what later layers add to
     wide: Floats  # products that no activation follows
     own: Floats  # [threads, positions + 2 * head_dim or channels]
+    tiles: Floats  # [threads, amx.SIZE]; no threads: products do without
     sync: NDArray[np.int64]  # of the barrier
 
 
@@ -94,7 +95,9 @@ def _copy(samples, width, source, at, stride, target, to, target_stride):
 @compiled()
 def _multiply(number, threads, layer, network, rows, length, memory, x, out):
     width, channels = layer[WIDTH], layer[CHANNELS]
-    across, down = -(-width // SPAN), -(-length // ROWS)
+    tiled = amx.takes(network.weights, memory.tiles, channels)
+    high = amx.ROWS if tiled else ROWS
+    across, down = -(-width // SPAN), -(-length // high)
     numbers = width * channels * layer[TAPS]
     stride = layer[FRONT] + length * layer[STRIDE]
     sums_stride = layer[SUMS_FRONT] + length * width
@@ -106,15 +109,23 @@ def _multiply(number, threads, layer, network, rows, length, memory, x, out):
             first, place = unit % across, unit // across
         else:
             first, place = unit // (down * rows), unit % (down * rows)
-        row, start = place // down, place % down * ROWS
-        product(
-            network.weights, x, network.constants, memory.sums, out,
-            layer[WEIGHTS], row * stride + start * layer[STRIDE], channels, layer[STRIDE],
-            layer[TAPS], layer[DILATION] * layer[STRIDE], layer[CONSTANTS], width, first * SPAN,
-            min(ROWS, length - start),
-            row * sums_stride + layer[SUMS_FRONT] + start * width,
-            row * out_stride + front + start * width, layer[FOLLOWS],
-        )  # fmt: skip
+        row, start = place // down, place % down * high
+        count, x_at = min(high, length - start), row * stride + start * layer[STRIDE]
+        sums_at = row * sums_stride + layer[SUMS_FRONT] + start * width
+        out_at = row * out_stride + front + start * width
+        if tiled:
+            amx.product(
+                network.weights, x, network.constants, memory.sums, out, memory.tiles[number],
+                layer[WEIGHTS], x_at, channels, layer[STRIDE], layer[TAPS],
+                layer[DILATION] * layer[STRIDE], layer[CONSTANTS], width, first * SPAN, count,
+                sums_at, out_at, layer[FOLLOWS],
+            )  # fmt: skip
+        else:
+            product(
+                network.weights, x, network.constants, memory.sums, out, layer[WEIGHTS], x_at,
+                channels, layer[STRIDE], layer[TAPS], layer[DILATION] * layer[STRIDE],
+                layer[CONSTANTS], width, first * SPAN, count, sums_at, out_at, layer[FOLLOWS],
+            )  # fmt: skip
 
 
 @compiled()

@@ -38,6 +38,69 @@ _SINE = tuple(
 )  # of sin²(πr) / r², by r² up to 1/4
 
 
+def follow(
+    builder: Any, held: Any, constants: Any, sums: Any, out: Any, kind: Any, given: Any
+) -> None:
+    """What follows products whose sums `held` [rows][vectors] points to; `kind` of what `out` has,
+    and what `product` is given from v_at and width on."""
+    v_at, width, s_at, o_at, follows = given
+    rows, vectors = len(held), len(held[0])
+    load, store = partial(llvm.load, builder), partial(llvm.store, builder)
+    declare, fma = partial(llvm.declare, builder), llvm.fma(builder)
+
+    def number(value: int) -> Any:
+        return llvm.constant(width.type, value)
+
+    places = [(row, each) for row in range(rows) for each in range(vectors)]
+
+    def at_of(start: Any, row: int, each: int) -> Any:
+        return builder.add(
+            builder.add(start, builder.mul(width, number(row))), number(each * LANES)
+        )
+
+    def constant(which: int, each: int) -> Any:
+        start = builder.add(v_at, builder.mul(width, number(which)))
+        return load(constants, builder.add(start, number(each * LANES)), llvm.FLOATS)
+
+    def flagged(flag: int) -> Any:
+        masked = builder.and_(follows, number(flag))
+        return builder.if_then(builder.icmp_signed("!=", masked, number(0)))
+
+    biases = [constant(0, each) for each in range(vectors)]
+    for row, each in places:
+        place = held[row][each]
+        builder.store(builder.fadd(builder.load(place), biases[each]), place)
+    with flagged(RESIDUAL):
+        for row, each in places:
+            place, before = held[row][each], load(sums, at_of(s_at, row, each), llvm.FLOATS)
+            builder.store(builder.fadd(builder.load(place), before), place)
+    with flagged(KEEP):
+        for row, each in places:
+            store(builder.load(held[row][each]), sums, at_of(s_at, row, each))
+    with flagged(SNAKE):
+        nearest = declare(f"llvm.rint.v{LANES}f32", llvm.FLOATS, llvm.FLOATS)
+        series = [llvm.constant(llvm.FLOATS, float(np.float32(term))) for term in _SINE]
+        frequencies, scales = (
+            [constant(which, each) for each in range(vectors)] for which in (1, 2)
+        )
+        for row, each in places:
+            value = builder.load(held[row][each])
+            turn = builder.fmul(value, frequencies[each])  # in half turns
+            turn = builder.fsub(turn, builder.call(nearest, [turn]))
+            square = builder.fmul(turn, turn)
+            power = series[0]
+            for term in series[1:]:
+                power = builder.call(fma, [power, square, term])
+            power = builder.fmul(builder.fmul(power, square), scales[each])
+            builder.store(builder.fadd(value, power), held[row][each])
+    with flagged(STORE):
+        for row, each in places:
+            value = builder.load(held[row][each])
+            if kind != types.float32:
+                value = builder.fptrunc(value, llvm.vector(llvm.BFloat()))
+            store(value, out, at_of(o_at, row, each), 2)
+
+
 def _tile(rows: int, vectors: int) -> Callable[..., Any]:
     """`rows` outputs of `vectors` adjacent vectors; arguments as `product` passes them."""
 
@@ -46,14 +109,13 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
         weights, x, constants, sums, out = (each.data for each in arrays)
         half, narrow = (signature.args[0].dtype == kind for kind in (types.int16, types.uint16))
         w_at, block, x_at, channels, stride, taps, reach = given[5:12]
-        v_at, width, s_at, o_at, follows = given[12:]
         whole = w_at.type
 
         def number(value: int) -> Any:
             return llvm.constant(whole, value)
 
-        load, store = partial(llvm.load, builder), partial(llvm.store, builder)
-        declare, fma = partial(llvm.declare, builder), llvm.fma(builder)
+        load, declare = partial(llvm.load, builder), partial(llvm.declare, builder)
+        fma = llvm.fma(builder)
         pairs = llvm.vector(llvm.BFloat(), 2 * LANES)
         step, number_kind = (2, llvm.INT) if half else (1, llvm.FLOAT)
 
@@ -96,54 +158,8 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
                     for each in range(vectors):
                         total = builder.load(held[row][each])
                         builder.store(multiply(total, value, own[each]), held[row][each])
-        places = [(row, each) for row in range(rows) for each in range(vectors)]
-
-        def at_of(start: Any, row: int, each: int) -> Any:
-            return builder.add(
-                builder.add(start, builder.mul(width, number(row))), number(each * LANES)
-            )
-
-        def constant(which: int, each: int) -> Any:
-            start = builder.add(v_at, builder.mul(width, number(which)))
-            return load(constants, builder.add(start, number(each * LANES)), llvm.FLOATS)
-
-        def flagged(flag: int) -> Any:
-            masked = builder.and_(follows, number(flag))
-            return builder.if_then(builder.icmp_signed("!=", masked, number(0)))
-
-        biases = [constant(0, each) for each in range(vectors)]
-        for row, each in places:
-            place = held[row][each]
-            builder.store(builder.fadd(builder.load(place), biases[each]), place)
-        with flagged(RESIDUAL):
-            for row, each in places:
-                place, before = held[row][each], load(sums, at_of(s_at, row, each), llvm.FLOATS)
-                builder.store(builder.fadd(builder.load(place), before), place)
-        with flagged(KEEP):
-            for row, each in places:
-                store(builder.load(held[row][each]), sums, at_of(s_at, row, each))
-        with flagged(SNAKE):
-            nearest = declare(f"llvm.rint.v{LANES}f32", llvm.FLOATS, llvm.FLOATS)
-            series = [llvm.constant(llvm.FLOATS, float(np.float32(term))) for term in _SINE]
-            frequencies, scales = (
-                [constant(which, each) for each in range(vectors)] for which in (1, 2)
-            )
-            for row, each in places:
-                value = builder.load(held[row][each])
-                turn = builder.fmul(value, frequencies[each])  # in half turns
-                turn = builder.fsub(turn, builder.call(nearest, [turn]))
-                square = builder.fmul(turn, turn)
-                power = series[0]
-                for term in series[1:]:
-                    power = builder.call(fma, [power, square, term])
-                power = builder.fmul(builder.fmul(power, square), scales[each])
-                builder.store(builder.fadd(value, power), held[row][each])
-        with flagged(STORE):
-            for row, each in places:
-                value = builder.load(held[row][each])
-                if signature.args[4].dtype != types.float32:
-                    value = builder.fptrunc(value, llvm.vector(llvm.BFloat()))
-                store(value, out, at_of(o_at, row, each), 2)
+        kind = signature.args[4].dtype
+        follow(builder, held, constants, sums, out, kind, given[12:])
         return context.get_dummy_value()
 
     def tile(typing: Any, weights: Any, x: Any, constants: Any, sums: Any, out: Any, w_at: Any,

@@ -25,6 +25,7 @@ from engine.worker.codec.codec_graphs import (
 )
 from engine.worker.codec.cpu_decoder import MAX_FRAMES, CpuDecoder, PackedCodec, supports
 from engine.worker.device import multiplies_bfloat16
+from engine.worker.kernels.cpu import amx
 from engine.worker.loading.model_loader import load_codec
 from engine.worker.loading.packed_file import form_of
 from engine.worker.loading.weight_loader import empty_network
@@ -49,9 +50,14 @@ def codec() -> CodecDecoder:
     return random_codec(SHAPE, 0.05)
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=str)
+@pytest.fixture(scope="module", params=[*KINDS, *(["refused"] if amx.permitted() else [])])
 def decoder(request: pytest.FixtureRequest, codec: CodecDecoder) -> Iterator[CpuDecoder]:
-    made = CpuDecoder(PackedCodec(codec, request.param), THREADS)
+    """`refused`: bfloat16 without tile registers."""
+    refused = request.param == "refused"
+    with pytest.MonkeyPatch.context() as patch:
+        if refused:
+            patch.setattr(amx, "permitted", lambda: False)
+        made = CpuDecoder(PackedCodec(codec, "bfloat16" if refused else request.param), THREADS)
     yield made
     made.team.close()
 
@@ -127,6 +133,23 @@ def test_streamed_audio_is_the_plain_decoders_and_bit_for_bit_the_wholes(
     assert 0.01 < whole.std() < whole.abs().max() <= 1
     torch.testing.assert_close(made, whole, rtol=0, atol=tolerance(decoder))
     assert states[0].frames.tolist() == [0, sum(sizes), 0, sum(sizes)]
+
+
+@pytest.mark.skipif(not amx.permitted(), reason="this processor has no tile registers")
+@torch.inference_mode()
+def test_tile_registers_are_used_where_they_are_permitted(
+    codec: CodecDecoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their sums are rounded otherwise."""
+    codes, row = random_codes(1, 8), torch.zeros(1, dtype=torch.long)
+
+    def wave() -> Tensor:
+        made = CpuDecoder(PackedCodec(codec, "bfloat16"), 1)
+        return made.step(codes, CodecState.allocate(SHAPE, 1, CPU, torch.float32), row)
+
+    with_them = wave()
+    monkeypatch.setattr(amx, "permitted", lambda: False)
+    assert not torch.equal(wave(), with_them)
 
 
 @torch.inference_mode()
