@@ -106,7 +106,7 @@ _RULES: tuple[Rule, ...] = (
         re.compile(r"(?<![\w/])([2-9]|12)/(2|4|8|16)(?=\s(?:time|metre|meter)\b)"),
         lambda m: f"{m[1]} {m[2]}",
     ),
-    (re.compile(r"(?<=\bin )((?:[3-9]|12)(?=/8)|[57](?=/4))/([48])(?=[,.;:]|$|\sat\b)"),
+    (re.compile(r"(?<=\bin )((?:[3-9]|12)(?=/8)|[57](?=/4))/([48])(?=[.;:]|$|\sat\b|,(?!\s[0-9]))"),
      lambda m: f"{m[1]} {m[2]}"),
     (_CHORD, _say_chord),
     (
@@ -151,7 +151,7 @@ _RULES: tuple[Rule, ...] = (
      lambda m: f"{m[1]} over "),
     (re.compile(r"\)/(?=[0-9]{1,3}(?!\w)|[a-z](?!\w))"), lambda m: ") over "),
     (  # v = d/t
-        re.compile(r"(?:(?<==\s)|(?<==))([0-9]{1,3}|[a-zA-Z])/([a-zA-Z])(?![\w/'’])"),
+        re.compile(r"(?:(?<==\s)|(?<==))(?![Nn]/[Aa]\b)([0-9]{1,3}|[a-zA-Z])/([a-zA-Z])(?![\w/'’])"),
         lambda m: f"{m[1]} over {m[2]}",
     ),
     (re.compile(r"(?<![\w~/])~([A-Za-z][^~\n]{0,80})~(?!\w)"), lambda m: m[1]),
@@ -161,10 +161,10 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{' '.join(m[1])}, {' '.join(m[2])}",
     ),
     (re.compile(r"\bA([0-9]{1,3})\(M\)"), lambda m: f"A{m[1]} em"),
-    (  # a Boeing
+    (  # a Boeing, not 717-718
         re.compile(
             r"(?<![\w.,/-])(?<!pp\. )(?<!ages )7([0-8])7"
-            r"(?:-([0-9]{1,3}(?:ER|LR)?s?)(?![\w-])|[-\s](?=MAX\b))"
+            r"(?:-((?:[1-9]00|[1-4]20|[7-9]|10)(?:ER|LR)?s?)(?![\w-])|[-\s](?=MAX\b))"
         ),
         lambda m: f"7 {m[1]} 7 {m[2] or ''}",
     ),
@@ -172,8 +172,11 @@ _RULES: tuple[Rule, ...] = (
         re.compile(rf"\b([Ww]inds?(?:\sfrom)?(?:\sthe)?)\s({_WIND})(?!\w)"),
         lambda m: f"{m[1]} {_WINDS[m[2]]}",
     ),
-    (  # I-95 N, Rte. 9W
-        re.compile(r"\b((?:I|US)[-\s]?[0-9]{1,3})\s([NSEW])(?=[\s,.;)]|$)"),
+    (  # I-95 N; in the US 60 W are watts
+        re.compile(
+            r"(?!(?<=[Tt]he )US\s[0-9]{1,3}\sW)"
+            r"\b((?:I|US)[-\s]?[0-9]{1,3})\s([NSEW])(?=[\s,.;)]|$)"
+        ),
         lambda m: f"{m[1]} {_WINDS[m[2]]}",
     ),
     (re.compile(r"(?<![\w.])([NSEW])\.\s(?=[0-9]{1,3}(?:st|nd|rd|th)\s(?:St|Ave|Street|Avenue|Pl)\b)"),
