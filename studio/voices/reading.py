@@ -20,7 +20,7 @@ import soundfile
 from engine import InvalidAudio, write_atomic
 from studio.voices.kept_models import FOLDER
 from training.voice.prepare import check_consent
-from training.voice.recordings import write_wave
+from training.voice.recordings import Flawed, write_wave
 from training.voice.segments import segments_of
 
 PLACE: Final = "reading"  # no training is called so
@@ -50,7 +50,8 @@ class Reading:
             copy.with_suffix(".txt").write_text(text, "utf-8")
             (line,) = segments_of([copy], anyway=[copy.name] if anyway else ())
         if line.doubtful:
-            raise InvalidAudio("Read it once more: {reason}.", reason=line.doubtful)
+            kind = Flawed if line.doubtful == line.flaw else InvalidAudio
+            raise kind("Read it once more: {reason}.", reason=line.doubtful)
         self.place.mkdir(parents=True, exist_ok=True)
         write_atomic(self.place / CONSENT, agreed.encode())
         path = self.place / f"read-{_digest(line.text)}.wav"

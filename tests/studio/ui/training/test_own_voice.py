@@ -46,6 +46,7 @@ from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
 from tests.studio.ui.test_i18n import shown
 from tests.training.voice.test_preparation import voiced, written
+from training.voice import segments
 from training.voice.job import Epoch, Job, JobFolder, Spoken, Status, take_lock
 from training.voice.judge import refusal
 from training.voice.prepare import Wish
@@ -741,6 +742,19 @@ def test_a_sentence_whose_sound_is_doubted_is_kept_anyway(
     assert lines[ENGLISH[0]].anyway
     assert not lines[ENGLISH[1]].anyway
     assert not own.place.exists()
+
+
+def test_a_sentence_in_which_others_seem_to_speak_is_kept_anyway(
+    trainings, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(segments, "has_others", lambda wave: True)
+    form, recording = ReadingForm(trainings.data), written(tmp_path / "a.wav", voiced(4.5))
+    said = str(recording), ENGLISH[0], "Ann Lee, mine", "the browser"
+    kept, _, why, offered = form.take(*said)
+    assert "more than one person" in why
+    assert offered["visible"]
+    assert kept == gr.skip()
+    assert "read: 1" in form.take_anyway(*said)[2]
 
 
 def test_a_sentence_read_again_needs_no_permission(trainings, tmp_path) -> None:
