@@ -1,9 +1,9 @@
-"""The products of `tiles` in the tile registers of processors that have AMX, for weights and inputs
-in bfloat16.
+"""Products in the tile registers of processors that have AMX, for weights and inputs in bfloat16.
 
 A tile register holds 16 rows of 64 bytes; one instruction multiplies 16 rows of 32 inputs with 16
 outputs. Two by two of them meet at a time, so what is loaded is used twice. Each output is a sum of
-such sums in the order of the inputs, whatever other rows there are; `tiles` rounds it otherwise.
+such sums in the order of the inputs, whatever other rows there are. Inputs may have a second plane
+with what bfloat16 leaves over of them, whose products are added, too.
 Linux has to be asked before a process uses these registers, and saves them for each thread, so each
 product lets go of them.
 """
@@ -74,16 +74,20 @@ def _configure(builder: Any, rows: tuple[Any, ...]) -> None:
 
 
 def _multiply(high: int, vectors: int) -> Callable[..., Any]:
-    """So many registers of inputs times so many of weights; arguments as `product` has them."""
+    """So many registers of inputs times so many of weights; arguments as `sums_of` has them."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         weights, x, sums = (
             each.data for each in llvm.arrays(context, builder, signature, given, 0, 1, 2)
         )
-        w_at, block, x_at, channels, stride, taps, reach, rows = given[3:]
+        w_at, block, x_at, channels, stride, taps, reach, planes, plane, rows = given[3:]
+        weights = builder.bitcast(weights, llvm.SHORT.as_pointer())
 
         def number(value: int) -> Any:
             return llvm.constant(rows.type, value)
+
+        def loop(stop: Any, step: int = 1) -> Any:
+            return cgutils.for_range_slice(builder, number(0), stop, number(step))
 
         def call(name: str, *registers: int, place: Any = None, step: Any = None) -> None:
             passed = [llvm.constant(BYTE, each) for each in registers]
@@ -106,17 +110,17 @@ def _multiply(high: int, vectors: int) -> Callable[..., Any]:
             for row in range(high)
         ]
         apart = builder.mul(stride, number(2))  # bytes
-        with cgutils.for_range_slice(builder, number(0), taps, number(1)) as (tap, _):
-            behind, before = builder.mul(tap, reach), builder.mul(tap, channels)
-            inputs = cgutils.for_range_slice(builder, number(0), channels, number(INPUTS))
-            with inputs as (channel, _):
-                at = builder.mul(builder.add(before, channel), number(LANES))
-                for each, panel in enumerate(panels):
-                    own = builder.gep(panel, [at])
-                    for line in range(AHEAD // 2, AHEAD // 2 + LANES * INPUTS, _BYTES // 2):
-                        llvm.fetch(builder, builder.gep(own, [number(line)]))
-                    call("tileloadd64", _WEIGHTS[each], place=own, step=number(_BYTES))
-                at = builder.add(behind, channel)
+        with loop(taps) as (tap, _), loop(channels, INPUTS) as (channel, _):
+            before = builder.add(builder.mul(tap, channels), channel)
+            at = builder.mul(before, number(LANES))
+            for each, panel in enumerate(panels):
+                own = builder.gep(panel, [at])
+                for line in range(AHEAD // 2, AHEAD // 2 + LANES * INPUTS, _BYTES // 2):
+                    llvm.fetch(builder, builder.gep(own, [number(line)]))
+                call("tileloadd64", _WEIGHTS[each], place=own, step=number(_BYTES))
+            behind = builder.add(builder.mul(tap, reach), channel)
+            with loop(planes) as (which, _):
+                at = builder.add(behind, builder.mul(which, plane))
                 for row, first in enumerate(firsts):
                     call("tileloadd64", _INPUTS[row], place=builder.gep(first, [at]), step=apart)
                 for row, each in held:
@@ -128,8 +132,9 @@ def _multiply(high: int, vectors: int) -> Callable[..., Any]:
         return context.get_dummy_value()
 
     def multiply(typing: Any, weights: Any, x: Any, sums: Any, w_at: Any, block: Any, x_at: Any,
-                 channels: Any, stride: Any, taps: Any, reach: Any, rows: Any) -> Any:  # fmt: skip
-        return types.none(weights, x, sums, *[types.int64] * 8), generate
+                 channels: Any, stride: Any, taps: Any, reach: Any, planes: Any, plane: Any,
+                 rows: Any) -> Any:  # fmt: skip
+        return types.none(weights, x, sums, *[types.int64] * 10), generate
 
     return intrinsic(multiply)
 
@@ -161,18 +166,35 @@ _finish_two, _finish_one = _finish(2), _finish(1)
 
 
 @compiled()
+def sums_of(weights, x, sums, w_at, block, x_at, channels, stride, taps, reach, planes, plane, rows,
+            outputs):  # fmt: skip
+    """sums [rows, VECTORS * LANES] of up to ROWS rows and as many outputs; the others stay.
+
+    Weights of LANES outputs are `block` numbers apart (int16, or int32 for two of them), planes of
+    inputs `plane`; the rest is as in `tiles.product`.
+    """
+    two = outputs > LANES
+    if rows > HIGH and two:
+        _four(weights, x, sums, w_at, block, x_at, channels, stride, taps, reach, planes, plane,
+              rows)  # fmt: skip
+    elif two:
+        _wide(weights, x, sums, w_at, block, x_at, channels, stride, taps, reach, planes, plane,
+              rows)  # fmt: skip
+    elif rows > HIGH:
+        _high(weights, x, sums, w_at, block, x_at, channels, stride, taps, reach, planes, plane,
+              rows)  # fmt: skip
+    else:
+        _one(weights, x, sums, w_at, block, x_at, channels, stride, taps, reach, planes, plane,
+             rows)  # fmt: skip
+
+
+@compiled()
 def _product(weights, x, constants, sums, out, own, w_at, x_at, channels, stride, taps, reach, v_at,
              width, first, rows, s_at, o_at, follows):  # fmt: skip
-    block, two = taps * channels * LANES, width - first > LANES
-    w_at += first // LANES * block
-    if rows > HIGH and two:
-        _four(weights, x, own, w_at, block, x_at, channels, stride, taps, reach, rows)
-    elif two:
-        _wide(weights, x, own, w_at, block, x_at, channels, stride, taps, reach, rows)
-    elif rows > HIGH:
-        _high(weights, x, own, w_at, block, x_at, channels, stride, taps, reach, rows)
-    else:
-        _one(weights, x, own, w_at, block, x_at, channels, stride, taps, reach, rows)
+    block, outputs = taps * channels * LANES, width - first
+    sums_of(weights, x, own, w_at + first // LANES * block, block, x_at, channels, stride, taps,
+            reach, 1, 0, rows, outputs)  # fmt: skip
+    two = outputs > LANES
     for row in range(rows):
         at, s, o = row * VECTORS * LANES, s_at + row * width + first, o_at + row * width + first
         if two:

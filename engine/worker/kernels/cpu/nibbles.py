@@ -84,6 +84,37 @@ def _steps(builder: Any, data: Any, at: Any) -> tuple[Any, Any]:
 
 
 @intrinsic
+def unpack_group(typing: Any, weights: Any, at: Any, panel: Any, to: Any) -> Any:
+    """A group's weights in bfloat16, from its first byte on: pairs of inputs, one after the other,
+    each with all outputs (int32)."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        source, target = arrays(context, builder, signature, given, 0, 2)
+        scales, zeros = _steps(builder, source.data, given[1])
+        multiply_add = fma(builder)
+        least = builder.call(multiply_add, [scales, constant(FLOATS, -float(MIDDLE)), zeros])
+        half = constant(INTS, 1 << 15)  # of what bfloat16 leaves out
+
+        def weight(four: Any, which: int) -> Any:
+            level = builder.and_(builder.lshr(four, constant(INTS, 8 * which)), constant(INTS, 15))
+            value = [builder.sitofp(level, FLOATS), scales, least]
+            bits = builder.bitcast(builder.call(multiply_add, value), INTS)
+            return builder.add(bits, half)
+
+        place = given[3]
+        for number, four in enumerate(_levels(builder, source.data, given[1])):
+            for pair in range(2):
+                even, odd = (weight(four, 2 * pair + which) for which in range(2))
+                low = builder.lshr(even, constant(INTS, 16))
+                both = builder.or_(low, builder.and_(odd, constant(INTS, -(1 << 16))))
+                own = builder.add(place, constant(place.type, (2 * number + pair) * LANES))
+                store(builder, both, target.data, own)
+        return context.get_dummy_value()
+
+    return types.none(weights, types.int64, panel, types.int64), generate
+
+
+@intrinsic
 def _round_group(
     typing: Any, x: Any, row: Any, group: Any, values: Any, steps: Any, offsets: Any, starts: Any
 ) -> Any:

@@ -2,8 +2,10 @@
 
 Full weights meet inputs as they are (`panels`). 4 bits meet inputs rounded to 8 bits (`nibbles`),
 as in a frame. 8 bits become 16, some outputs at a time, and meet inputs rounded to 16 bits
-(`shorts`) where the processor has VNNI; elsewhere both are float32. Each result is one sum in one
-order, whatever other rows there are and however many threads. Knows no layers.
+(`shorts`) where the processor has VNNI; elsewhere both are float32. With tile registers (`amx`)
+weights of 4 and 8 bits become bfloat16, and so do inputs; those that meet 8 bits have a second
+plane with what bfloat16 leaves over, which comes to 16 bits. Each result is one sum in one order,
+whatever other rows there are and however many threads. Knows no layers.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from llvmlite import ir
-from numba import int64, types
+from numba import float32, int64, types
+from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.model.quantized_linear import GROUP
-from engine.worker.kernels.cpu import llvm, nibbles, panels, shorts
+from engine.worker.kernels.cpu import amx, llvm, nibbles, panels, shorts
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.entries import Entry
 from engine.worker.kernels.cpu.layers import Floats, array
@@ -29,7 +32,7 @@ from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, new_sync
 from engine.worker.kernels.cpu.tiles import ROWS, STORE, VECTORS, product
 
 SPAN = 2 * LANES  # outputs of a tile
-TILE = 2 * nibbles.ROWS  # rows of a tile
+TILE = amx.ROWS if amx.AVAILABLE else 2 * nibbles.ROWS  # rows of a tile
 AT_ONCE = 256  # rows that memory is kept for
 NUMBERS = np.int16 if nibbles.VNNI else np.float32  # that 8 bits become
 
@@ -44,10 +47,16 @@ def bits_of(weights: NDArray[Any]) -> int:
     return {np.uint8: 4, np.int8: 8}.get(weights.dtype.type, 32)
 
 
-class Inputs(NamedTuple):
-    """Rows of inputs, as `nibbles.round_row` rounds them, or float32 without the rest."""
+def in_registers(bits: int) -> bool:
+    """Whether products with weights of so many bits take tile registers here."""
+    return bits in (4, 8) and amx.permitted()
 
-    values: NDArray[Any]  # [rows, inputs]
+
+class Inputs(NamedTuple):
+    """Rows of inputs, as `nibbles.round_row` rounds them, or float32 without the rest, or planes of
+    bfloat16 (int16) without it."""
+
+    values: NDArray[Any]  # [rows, inputs] or [planes, rows, inputs]
     steps: Floats  # [rows, groups]
     offsets: Floats  # [rows, groups]
     starts: NDArray[np.int32]  # [rows, groups]
@@ -55,8 +64,11 @@ class Inputs(NamedTuple):
     @classmethod
     def allocate(cls, rows: int, inputs: int, bits: int) -> Inputs:
         kind = {4: np.int8, 8: NUMBERS}.get(bits, np.float32)
-        values = zeros((rows, inputs), kind)
-        size = rows, 0 if values.dtype == np.float32 else inputs // GROUP
+        if tiled := in_registers(bits):
+            values = zeros((2 if bits == 8 else 1, rows, inputs), np.int16)
+        else:
+            values = zeros((rows, inputs), kind)
+        size = rows, 0 if tiled or values.dtype == np.float32 else inputs // GROUP
         return cls(values, zeros(size, np.float32), zeros(size, np.float32), zeros(size, np.int32))
 
 
@@ -64,12 +76,16 @@ class Tiles(NamedTuple):
     """Each thread's tiles: two, because a gate needs the tile beside it."""
 
     results: Floats  # [threads, 2, TILE, SPAN]
-    unpacked: NDArray[Any]  # [threads, 2, SPAN * inputs]: 8 bits as NUMBERS
+    # [threads, 2, SPAN * inputs]: 8 bits as NUMBERS; 4 and 8 as pairs of bfloat16 (int32)
+    unpacked: NDArray[Any]
     biases: Floats  # [SPAN] zeros
 
     @classmethod
     def allocate(cls, threads: int, inputs: int, bits: int) -> Tiles:
-        unpacked = zeros((threads, 2, SPAN * inputs if bits == 8 else 0), NUMBERS)
+        if in_registers(bits):
+            unpacked = zeros((threads, 2, SPAN * inputs // 2), np.int32)
+        else:
+            unpacked = zeros((threads, 2, SPAN * inputs if bits == 8 else 0), NUMBERS)
         results = zeros((threads, 2, TILE, SPAN), np.float32)
         return cls(results, unpacked, zeros(SPAN, np.float32))
 
@@ -77,9 +93,9 @@ class Tiles(NamedTuple):
 @intrinsic
 def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, to: Any) -> Any:
     """LANES outputs' next weights, from number `at` on: inputs, one after the other, each with all
-    outputs; of 16 bits two inputs in the place of one, so 2 * LANES weights of an output."""
-    narrow = panel.dtype == types.int16
-    count = 2 * LANES if narrow else LANES
+    outputs; of 16 bits, integers (int16) or bfloat16 (int32), two inputs in the place of one, so
+    2 * LANES weights of an output."""
+    count = LANES if panel.dtype == types.float32 else 2 * LANES
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         source, target = llvm.arrays(context, builder, signature, given, 0, 3)
@@ -88,14 +104,19 @@ def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, 
             llvm.vector(kind, count) for kind in (llvm.BYTE, llvm.SHORT, llvm.INT, llvm.FLOAT)
         )
         pairs = llvm.INTS
+        pairs_at = builder.bitcast(target.data, llvm.INT.as_pointer())
         rows = []
         for row in range(LANES):
             own = builder.add(start, builder.mul(stride, ir.Constant(stride.type, row)))
             levels = llvm.load(builder, source.data, own, small, 1)
-            if narrow:
+            later = builder.add(own, builder.mul(stride, ir.Constant(stride.type, SPAN)))
+            llvm.fetch(builder, builder.gep(source.data, [later]))  # what is unpacked next
+            if panel.dtype == types.int16:
                 value = builder.sext(levels, half)
             else:
                 value = builder.sitofp(builder.sext(levels, whole), number)
+            if panel.dtype == types.int32:
+                value = builder.fptrunc(value, llvm.vector(llvm.BFloat(), count))
             rows.append(builder.bitcast(value, pairs))
         step = LANES // 2
         while step:  # halves, quarters … change places
@@ -110,11 +131,32 @@ def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, 
                     )
             step //= 2
         for row, value in enumerate(rows):
-            own = builder.add(place, ir.Constant(place.type, row * count))
-            llvm.store(builder, value, target.data, own, 2)
+            own = builder.add(place, ir.Constant(place.type, row * LANES))
+            llvm.store(builder, value, pairs_at, own, 2)
         return context.get_dummy_value()
 
     return types.none(weights, types.int64, types.int64, panel, types.int64), generate
+
+
+@intrinsic
+def _split(typing: Any, x: Any, at: Any, values: Any, planes: Any, plane: Any) -> Any:
+    """LANES inputs as bfloat16, and in each further plane what the one before leaves over."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        source, target = llvm.arrays(context, builder, signature, given, 0, 2)
+        _, at, _, planes, plane = given
+        rest = cgutils.alloca_once_value(builder, llvm.load(builder, source.data, at, llvm.FLOATS))
+        nothing, one = (llvm.constant(at.type, each) for each in range(2))
+        with cgutils.for_range_slice(builder, nothing, planes, one) as (each, _):
+            value = builder.load(rest)
+            rounded = builder.fptrunc(value, llvm.vector(llvm.BFloat()))
+            own = builder.add(at, builder.mul(each, plane))
+            llvm.store(builder, rounded, target.data, own, 2)
+            whole = llvm.widen(builder, builder.bitcast(rounded, llvm.vector(llvm.SHORT)))
+            builder.store(builder.fsub(value, whole), rest)
+        return context.get_dummy_value()
+
+    return types.none(x, types.int64, values, types.int64, types.int64), generate
 
 
 def keep(x, row, first, last, inputs):
@@ -123,6 +165,15 @@ def keep(x, row, first, last, inputs):
 
 @overload(keep)
 def _keep(x, row, first, last, inputs):
+    if inputs[0].ndim == 3:
+
+        def split(x, row, first, last, inputs):
+            planes, rows, size = inputs.values.shape
+            for at in range(first, last, LANES):
+                _split(x, row * size + at, inputs.values, planes, rows * size)
+
+        return split
+
     if inputs[0].dtype != types.float32:
 
         def rounded(x, row, first, last, inputs):
@@ -156,6 +207,21 @@ def _multiply_tile(weights, scales, inputs, first, last, start, fresh, number, w
             )  # fmt: skip
 
         return full
+
+    if tiles[1].dtype == types.int32:
+
+        def tiled(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
+            unpacked, result = tiles.unpacked[number, which], tiles.results[number, which]
+            planes, rows, size = inputs.values.shape
+            outputs = _unpack_outputs(weights, start, size, fresh, unpacked)
+            amx.sums_of(
+                unpacked, inputs.values, result, 0, size * LANES, first * size, size, size, 1, 0,
+                planes, rows * size, last - first, outputs,
+            )  # fmt: skip
+            if len(scales) > 0:
+                _scale(result, last - first, scales[start : start + outputs])
+
+        return tiled
 
     if weights.dtype == types.uint8:
 
@@ -201,13 +267,44 @@ def _multiply_tile(weights, scales, inputs, first, last, start, fresh, number, w
     return whole
 
 
+def _unpack_outputs(weights, start, inputs, fresh, unpacked):
+    """At most SPAN outputs from `start` on to bfloat16, if that is not done yet; how many."""
+
+
+@overload(_unpack_outputs)
+def _unpack_outputs_of(weights, start, inputs, fresh, unpacked):
+    if weights.dtype == types.uint8:
+
+        def levels(weights, start, inputs, fresh, unpacked):
+            stop = min(start + SPAN, len(weights) * LANES)
+            if fresh:
+                data = weights.reshape(weights.size)
+                to = int64(0)
+                for at in range(start // LANES * weights.shape[1], stop // LANES * weights.shape[1],
+                                nibbles.GROUP_BYTES):  # fmt: skip
+                    nibbles.unpack_group(data, at, unpacked, to)
+                    to += LANES * GROUP // 2
+            return stop - start
+
+        return levels
+
+    def whole(weights, start, inputs, fresh, unpacked):
+        stop = min(start + SPAN, len(weights))
+        if fresh:
+            _unpack(weights, start, stop, 2 * LANES, unpacked)
+        return stop - start
+
+    return whole
+
+
 @compiled()
 def _unpack(weights, start, stop, count, unpacked):
     """Outputs from `start` to `stop`, `count` inputs at a time."""
-    size = weights.shape[1]
+    size, to = weights.shape[1], int64(0)
     for n in range(start, stop, LANES):
         for at in range(0, size, count):
-            _unpack_square(weights, n * size + at, size, unpacked, (n - start) * size + at * LANES)
+            _unpack_square(weights, n * size + at, size, unpacked, to)
+            to += LANES * LANES  # places of 32 bits
 
 
 @compiled()
@@ -238,19 +335,15 @@ def multiply_rows(number, threads, weights, scales, inputs, rows, tiles, out, ad
             weights, scales, inputs, first, last, start, start != before, number, 0, tiles
         )
         before = start
-        result = tiles.results[number, 0]
-        for row in range(first, last):
-            _place(result[row - first], out[row, start:stop], added)
+        _place(tiles.results[number, 0], out, first, last, start, stop, added)
 
 
 @compiled()
-def _place(result, out, added):
-    if added:
-        for n in range(len(out)):
-            out[n] += result[n]
-    else:
-        for n in range(len(out)):
-            out[n] = result[n]
+def _place(result, out, first, last, start, stop, added):
+    for row in range(last - first):
+        for n in range(stop - start):
+            before = out[first + row, start + n] if added else float32(0)
+            out[first + row, start + n] = before + result[row, n]
 
 
 @compiled()

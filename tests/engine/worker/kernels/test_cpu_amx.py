@@ -18,6 +18,7 @@ from torch import Tensor
 
 from engine.worker import cpu_start
 from engine.worker.kernels.cpu import amx, llvm, tiles
+from engine.worker.kernels.cpu.row_products import SPAN, Inputs, Tiles
 from engine.worker.kernels.cpu.tiles import KEEP, LANES, RESIDUAL, SNAKE, STORE, pack
 
 AMX = pytest.mark.skipif(not amx.permitted(), reason="this processor has no tile registers")
@@ -131,6 +132,21 @@ def test_other_systems_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.platform", system)
         amx.permitted.cache_clear()
         assert not amx.permitted()
+
+
+@pytest.mark.parametrize("bits", [4, 8, 32])
+@pytest.mark.parametrize("permitted", [False, True])
+def test_a_prompts_inputs_are_bfloat16_where_registers_multiply_them(
+    permitted: bool, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(amx, "permitted", lambda: permitted)
+    inputs, tiled = Inputs.allocate(3, 64, bits), permitted and bits < 32
+    planes = {4: 1, 8: 2}.get(bits, 0)
+    assert inputs.values.shape == ((planes, 3, 64) if tiled else (3, 64))
+    assert (inputs.steps.size == 0) == (tiled or inputs.values.dtype == np.float32)
+    unpacked = Tiles.allocate(2, 64, bits).unpacked
+    assert (unpacked.dtype == np.int32) == tiled
+    assert not tiled or unpacked.nbytes == 2 * 2 * SPAN * 64 * 2
 
 
 def test_kernels_are_tried_again_where_registers_are_refused(

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.model.quantized_linear import QuantizedLinear
-from engine.worker.kernels.cpu import nibbles, panels
+from engine.worker.kernels.cpu import amx, nibbles, panels
 from engine.worker.kernels.cpu.compiler import VERSION, compiled, is_kept, version_of
 from engine.worker.kernels.cpu.layers import Rounded, pack
 from engine.worker.kernels.cpu.llvm import LANES
@@ -45,6 +45,14 @@ Frames = tuple[Tensor, Tensor, SamplingTensors, Tensor]
 
 
 VNNI = pytest.mark.skipif(not nibbles.VNNI, reason="this processor has no such products")
+AMX = pytest.mark.skipif(not amx.permitted(), reason="this processor has no tile registers")
+# of a prompt's products: bits of the weights, and whether the system refuses tile registers
+FORMS = (
+    pytest.param((8, False), id="8bit"),
+    pytest.param((4, False), id="4bit", marks=VNNI),
+    pytest.param((8, True), id="8bit-refused", marks=AMX),
+    pytest.param((4, True), id="4bit-refused", marks=AMX),
+)
 
 
 @pytest.fixture(scope="module", params=["full", "8bit", pytest.param("4bit", marks=VNNI)])
@@ -450,12 +458,19 @@ def test_products_with_4_bits_are_those_of_levels_and_rounded_inputs(rows: int) 
     assert difference.norm() < 1e-6 * wanted.norm()
 
 
-@pytest.mark.parametrize("bits", [8, pytest.param(4, marks=VNNI)])
+def refuse_registers(patch: pytest.MonkeyPatch, refused: bool) -> None:
+    if refused:
+        patch.setattr(amx, "permitted", lambda: False)
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("sizes", [(64, 48), (96, 64)])
 @torch.inference_mode()
 def test_products_of_a_prompt_depend_on_no_other_row_nor_on_the_threads(
-    sizes: tuple[int, int], bits: int
+    sizes: tuple[int, int], form: tuple[int, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bits, refused = form
+    refuse_registers(monkeypatch, refused)
     torch.manual_seed(0)
     layer = QuantizedLinear(nn.Linear(*sizes, bias=True), bits)
     layer.pack()
@@ -477,9 +492,13 @@ def test_products_of_a_prompt_depend_on_no_other_row_nor_on_the_threads(
     assert (whole[0] - plain).norm() < 0.01 * plain.norm()
 
 
+@pytest.mark.parametrize("refused", [False, pytest.param(True, marks=AMX)])
 @torch.inference_mode()
-def test_products_of_a_prompt_keep_what_8_bits_hold() -> None:
+def test_products_of_a_prompt_keep_what_8_bits_hold(
+    refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Inputs are rounded a hundred times more finely than the weights are."""
+    refuse_registers(monkeypatch, refused)
     torch.manual_seed(0)
     layer = QuantizedLinear(nn.Linear(96, 64, bias=False), 8)
     layer.pack()
@@ -490,10 +509,29 @@ def test_products_of_a_prompt_keep_what_8_bits_hold() -> None:
     team.close()
 
 
-@pytest.fixture(scope="module", params=["full", "8bit", pytest.param("4bit", marks=VNNI)])
+@AMX
+@pytest.mark.parametrize("outputs", [48, 64])
+def test_weights_of_4_bits_become_the_nearest_in_bfloat16(outputs: int) -> None:
+    torch.manual_seed(0)
+    inputs = 96
+    levels = torch.randint(16, (outputs, inputs), dtype=torch.uint8)
+    steps = (torch.rand(inputs // nibbles.GROUP, outputs, 2) - 0.5).bfloat16()
+    team = ThreadTeam(1)
+    packed = torch.from_numpy(nibbles.pack(levels, steps))
+    found = RowProducts(team)(torch.eye(inputs), packed, torch.ones(outputs)).T
+    scales, zeros = steps.double().repeat_interleave(nibbles.GROUP, 0).unbind(2)
+    wanted = (levels.T.double() - 8) * scales + zeros
+    assert ((found.T - wanted).abs() <= wanted.abs() * 2**-8 + 1e-6).all()
+    team.close()
+
+
+@pytest.fixture(scope="module", params=[pytest.param((32, False), id="full"), *FORMS])
 def prompted(request: pytest.FixtureRequest) -> Iterator[tuple[FrameStep, CpuPrompts]]:
-    with torch.inference_mode():
-        talker = load_talker(MINI, CPU, torch.float32, request.param)
+    bits, refused = request.param
+    with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
+        refuse_registers(patch, refused)
+        weights = "full" if bits == 32 else f"{bits}bit"
+        talker = load_talker(MINI, CPU, torch.float32, weights)
         ids = LocalCheckpoint(MINI, LONG, "mini").ids
         step = ModelRunner(talker, ids, ROWS, LONG, CPU, torch.float32).step
         kernels = _build(step, THREADS)
