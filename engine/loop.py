@@ -176,7 +176,8 @@ class Loop:
         """Deliver ready audio in order; wait until at most `most` steps have audio due."""
         while self._decoding and (len(self._decoding) > most or self._decoding[0][1].audio_ready()):
             number, handle = self._decoding.popleft()
-            self.deliver(self.scheduler.commit_audio(number, handle.audio(), self._clock()))
+            audio, now = handle.audio(), self._clock()
+            self.deliver(self.scheduler.commit_audio(number, audio, now, handle.audio_seconds()))
             self._failures = 0
 
     def _timed(self, result: StepResult) -> StepResult:

@@ -120,11 +120,14 @@ class Prefill:
 
 @dataclass(frozen=True)
 class CodecDecode:
-    """Decode frames [start, stop) of a slot into audio; a slot's frames are decoded in order."""
+    """Decode frames [start, stop) of a slot into audio; a slot's frames are decoded in order.
+    `awaited`: its listener has nothing to hear before long, so that a step ends with it even where
+    audio is made beside the next one."""
 
     slot: int
     start: int
     stop: int
+    awaited: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,10 @@ class StepPlan:
     @property
     def has_first_chunk(self) -> bool:
         return any(due.start == 0 for due in self.codec_decode)
+
+    @property
+    def awaits_audio(self) -> bool:
+        return any(due.awaited for due in self.codec_decode)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +189,9 @@ class StepHandle(Protocol):
 
     def audio(self) -> Mapping[int, Pcm]:
         """Wait for the audio and return it, by slot. Called after `result`."""
+
+    def audio_seconds(self) -> float:
+        """Seconds that it took beside the steps; 0: these took as long with it. After `audio`."""
 
 
 class Worker(Protocol):

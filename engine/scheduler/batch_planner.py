@@ -23,11 +23,17 @@ def append_texts(attempts: Iterable[Attempt]) -> tuple[AppendText, ...]:
 
 
 def plan_prefill(
-    order: Ranked, most: int, step_cost: StepCost, settings: EngineSettings
+    order: Ranked,
+    most: int,
+    step_cost: StepCost,
+    settings: EngineSettings,
+    audio_follows: bool = False,
 ) -> tuple[Prefill, ...]:
     """Prompts, at most `most` rows in all. Only the first is cut: each piece costs a pass."""
     waiting = [attempt for _, attempt in order if attempt.prefilled < attempt.prompt_rows]
-    left = policy.affordable_prefill_rows(order, most, step_cost, settings) if waiting else 0
+    left = 0
+    if waiting:
+        left = policy.affordable_prefill_rows(order, most, step_cost, settings, audio_follows)
     pieces: list[Prefill] = []
     for attempt in waiting:
         stop = min(attempt.prompt_rows, attempt.prefilled + left)
@@ -65,17 +71,22 @@ def plan_codec_decode(
     large chunks of many streams at once would make one long step. Where the next step waits for
     this one's audio, it decodes no more than it generates, so that they take equally long.
     """
-    room = max(rows if pace.lag else 2 * rows, settings.chunk_schedule[-1])
-    pieces = []
-    for lead, attempt in order:
+    most = policy.most_frames(pace, settings)
+    room = max(rows if pace.lag else 2 * rows, most)
+    pieces: list[CodecDecode] = []
+    decoded = 0
+    for lead, attempt in policy.codec_order(order, pace):
         if not attempt.undecoded_frames:
             continue
-        wanted = policy.next_chunk_size(attempt, lead, reserve, pace, settings)
-        count = policy.frames_to_decode(attempt, wanted, settings)
+        wanted = min(most, policy.next_chunk_size(attempt, lead, reserve, pace, settings))
+        count = policy.frames_to_decode(attempt, wanted, most, settings)
         if 0 < count <= room:
-            room -= count
             start = attempt.planned_codec_frames
-            pieces.append(CodecDecode(attempt.slot, start, start + count))
+            awaited = policy.is_awaited(start, lead, decoded + count, pace)
+            if pace.lag and pace.can_wait and pieces and pieces[-1].awaited and not awaited:
+                break
+            room, decoded = room - count, decoded + count
+            pieces.append(CodecDecode(attempt.slot, start, start + count, awaited))
     return tuple(pieces)
 
 

@@ -27,6 +27,7 @@ from engine.types import FRAME_SECONDS
 
 Ranked: TypeAlias = list[tuple[float, Attempt]]  # (slack, attempt), most urgent first
 
+SHORT_STEPS = 3  # whose time a stream has to hear at least, that others' first chunks may go before
 NOT_STARTED = -1.0  # slack before the first chunk
 
 
@@ -88,18 +89,19 @@ def max_prefill_rows(step_cost: StepCost, settings: EngineSettings) -> int:
 
 
 def affordable_prefill_rows(
-    order: Ranked, most: int, step_cost: StepCost, settings: EngineSettings
+    order: Ranked, most: int, step_cost: StepCost, settings: EngineSettings, audio_follows: bool
 ) -> int:
-    """Prompt rows that this step can take without a gap in a running stream."""
+    """Prompt rows that this step can take without a gap in a running stream; audio that is made
+    beside it is delivered after it."""
     leads = [
-        left
+        left - (attempt.seconds_in_codec if audio_follows else 0.0)
         for left, attempt in order
         if attempt.sequence.live and attempt.planned_codec_frames and not attempt.flushing
     ]
     if not leads or not step_cost.prefill:
         return most
     steps = 1 + (settings.pipeline_depth or 0)  # steps in flight run first
-    spare = leads[0] / settings.lead_factor - steps * step_cost.seconds(len(leads))
+    spare = min(leads) / settings.lead_factor - steps * step_cost.seconds(len(leads))
     return min(most, max(settings.min_prefill_tokens, step_cost.prefill.within(spare, most)))
 
 
@@ -110,6 +112,13 @@ class Pace(NamedTuple):
     alone: float = 0.0  # with one stream; 0: unknown
     latest: float = 0.0  # the last one; 0: it had prompts
     lag: float = 0.0  # from a step's frames to their audio, which is made beside the next one
+    frame: float = 0.0  # of a frame in the codec beside the steps; 0: unknown, or part of them
+    rows: int = 1  # of the step
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether steps that wait for audio that is made beside them are faster than it plays."""
+        return self.step + self.rows * self.frame <= FRAME_SECONDS
 
     @property
     def tight(self) -> bool:
@@ -148,6 +157,7 @@ def next_chunk_size(
     if pace.tight:
         return _tight_chunk_size(attempt, lead, pace, allowed, settings)
     needed = pace.step * settings.lead_factor
+    needed += pace.frame
     spare = lead - reserve - pace.lag
     return next((size for size in reversed(allowed) if size * needed <= spare), sizes[0])
 
@@ -158,6 +168,8 @@ def _first_chunk_size(pace: Pace, settings: EngineSettings) -> int:
         return settings.chunk_schedule[-1]
     steps = 2 if pace.step > TIGHT * FRAME_SECONDS else 1
     needed = steps * pace.step * settings.lead_factor + pace.lag
+    if pace.lag and pace.frame and pace.can_wait:  # then the second one is waited for
+        needed = min(needed, steps * (pace.step + pace.frame) * settings.lead_factor)
     lasting = (size for size in settings.chunk_schedule if size * FRAME_SECONDS >= needed)
     return next(lasting, settings.chunk_schedule[-1])
 
@@ -199,11 +211,38 @@ def schedule_index(frames: int, settings: EngineSettings) -> int:
     return sum(size <= frames for size in settings.chunk_schedule) - 1
 
 
-def frames_to_decode(attempt: Attempt, wanted: int, settings: EngineSettings) -> int:
+def codec_order(order: Ranked, pace: Pace) -> Ranked:
+    """Who goes first where the codec has little room beside the steps: first chunks would take all
+    of it while a stream that is short of audio waits."""
+    if not pace.lag:
+        return order
+    soon = SHORT_STEPS * pace.step
+    return sorted(order, key=lambda pair: not 0 <= pair[0] < soon)
+
+
+def is_awaited(start: int, lead: float, frames: int, pace: Pace) -> bool:
+    """Whether a step that decodes so many frames waits for a chunk at its end: it is a first one,
+    or would come too late if it were delivered after the next step. Not where that would make steps
+    longer than their frames play."""
+    if not pace.lag:
+        return start == 0
+    if not pace.can_wait:
+        return start == 0 and pace.rows == 1
+    return start == 0 or lead < 2 * pace.step + frames * pace.frame
+
+
+def most_frames(pace: Pace, settings: EngineSettings) -> int:
+    """Of a chunk. A first chunk waits until what the codec has beside the steps is done, so that
+    should not take longer than a frame plays."""
+    sizes = settings.chunk_schedule
+    return next((size for size in reversed(sizes) if size * pace.frame <= FRAME_SECONDS), sizes[0])
+
+
+def frames_to_decode(attempt: Attempt, wanted: int, most: int, settings: EngineSettings) -> int:
     """Frames for the codec now: none, a size of the schedule, or at the end the rest."""
     ready = attempt.undecoded_frames
     if attempt.flushing:
-        return min(ready, settings.chunk_schedule[-1])
+        return min(ready, most)
     if ready < wanted:
         return 0
-    return next(size for size in reversed(settings.chunk_schedule) if size <= ready)
+    return next(size for size in reversed(settings.chunk_schedule) if size <= min(ready, most))

@@ -32,13 +32,14 @@ _TEXT_TIMEOUT = Message("No more text came for too long. Close the text when it 
 Delivery: TypeAlias = tuple[Sequence, "Chunk | End"]
 
 
-def _holds_room(sequence: Sequence, now: float) -> bool:
+def _holds_room(sequence: Sequence, now: float, audio_follows: bool) -> bool:
     """Whether it must be generated in real time: not if all of it is generated, nor if its text has
-    paused for long, so that others need not wait until that goes on.
+    paused for long, so that others need not wait until that goes on. Beside the steps its last
+    audio takes as long as any.
     """
     attempt = sequence.attempt
     if attempt and attempt.flushing and not attempt.waits_for_text:
-        return len(sequence.groups) > 1
+        return len(sequence.groups) > 1 or (audio_follows and attempt.undecoded_frames > 0)
     return not sequence.needs_text or now < sequence.text_changed + TEXT_PAUSE
 
 
@@ -127,7 +128,7 @@ class Scheduler:
     @property
     def speed(self) -> float | None:
         """Seconds of audio a second for a stream that runs alone, if anything was timed."""
-        seconds = self.step_cost.decode.expected(1)
+        seconds = self.step_cost.alone
         return FRAME_SECONDS / seconds if seconds else None
 
     @property
@@ -176,7 +177,9 @@ class Scheduler:
         return texts
 
     def _plan_prefill(self, order: policy.Ranked, most: int) -> tuple[Prefill, ...]:
-        pieces = batch_planner.plan_prefill(order, most, self.step_cost, self.settings)
+        pieces = batch_planner.plan_prefill(
+            order, most, self.step_cost, self.settings, self._audio_follows
+        )
         for piece in pieces:
             self.attempts[piece.slot].prefilled = piece.stop
         return pieces
@@ -208,7 +211,9 @@ class Scheduler:
         left = min(self._unfilled_rows(), most)
         seconds = batch_planner.next_step_seconds(rows, filled, left, self.step_cost)
         lag = seconds if self._audio_follows else 0.0
-        pace = policy.Pace(seconds, self.step_cost.decode.expected(1), self.step_cost.latest, lag)
+        frame = self.step_cost.codec_frame(rows or 1)
+        alone, latest = self.step_cost.alone, self.step_cost.latest
+        pace = policy.Pace(seconds, alone, latest, lag, frame, max(1, rows))
         pieces = batch_planner.plan_codec_decode(
             order, rows, pace, self._reserve(now), self.settings
         )
@@ -249,9 +254,13 @@ class Scheduler:
         else:
             self.lateness.reset()
 
-    def commit_audio(self, number: int, audio: Mapping[int, Pcm], now: float) -> list[Delivery]:
-        """Process the audio of a committed step."""
+    def commit_audio(
+        self, number: int, audio: Mapping[int, Pcm], now: float, seconds: float = 0.0
+    ) -> list[Delivery]:
+        """Process the audio of a committed step, which took some seconds beside the steps."""
         step, deliveries = self._in_flight.pop(number), list[Delivery]()
+        frames = sum(piece.stop - piece.start for piece in step.plan.codec_decode)
+        self.step_cost.observe_codec(len(step.plan.decode), frames, seconds)
         for piece in step.plan.codec_decode:
             if piece.slot in audio:
                 attempt = step.attempts[piece.slot]
@@ -301,7 +310,7 @@ class Scheduler:
         begun = [each for each in running if each.live]
         loaded = self.slots.talkers  # who waits for another one must not keep these from going on
         begun += [each for each in self.waiting if each.continues and each.talker in loaded]
-        live = sum(_holds_room(each, now) for each in begun)
+        live = sum(_holds_room(each, now, self._audio_follows) for each in begun)
         files = sum(not each.live for each in running)
         for_files = max(1, int(self.slots.total * self.settings.file_share))
         return {True: self.capacity - live, False: for_files - files}
@@ -380,7 +389,7 @@ class Scheduler:
     def _needed(self, attempt: Attempt, now: float) -> float:
         """Seconds that a group's listener must have when its first chunk is delivered."""
         reserve = self._reserve(now) if attempt.before_first_chunk else 0.0
-        if self.step_cost.decode.expected(1) < FRAME_SECONDS:
+        if self.step_cost.alone < FRAME_SECONDS:
             return reserve
         frames = self.wait_estimate.token_frames * len(attempt.sequence.text)
         lead = attempt.sequence.playback.lead(now)
@@ -388,7 +397,7 @@ class Scheduler:
 
     def _early_start(self, attempt: Attempt) -> EarlyStart:
         """Whether its listener hears pieces, with silence between them, and which."""
-        slow = self.step_cost.decode.expected(1) >= FRAME_SECONDS
+        slow = self.step_cost.alone >= FRAME_SECONDS
         return attempt.sequence.early_start if slow else "off"
 
     def _deliver_piece(self, attempt: Attempt, now: float) -> list[Delivery]:

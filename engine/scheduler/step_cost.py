@@ -85,6 +85,7 @@ class StepCost:
 
     def __init__(self) -> None:
         self.decode, self.prefill = LinearCost(), LinearCost()
+        self.codec = LinearCost()  # of a frame of each row, where it runs beside the steps
         self.latest = 0.0  # seconds of the last step; 0: it had prompts
 
     def observe(self, rows: int, prompt_rows: int, seconds: float) -> None:
@@ -94,9 +95,24 @@ class StepCost:
         elif rows:
             self.decode.observe(rows, seconds)
 
+    def observe_codec(self, rows: int, frames: int, seconds: float) -> None:
+        """The codec took so long for some frames, beside steps of so many rows."""
+        if rows and frames and seconds:
+            self.codec.observe(rows, rows * seconds / frames)
+
+    def codec_frame(self, rows: int) -> float:
+        """Seconds of a frame in the codec beside steps of so many rows; 0 if it is part of them."""
+        return self.codec.seconds(rows) / rows if rows and self.codec else 0.0
+
     def seconds(self, rows: int) -> float:
-        """A step of this many decode rows, without prompts."""
-        return self.decode.seconds(rows)
+        """A step of this many decode rows, without prompts; what the codec takes for as many frames
+        beside it, if that is more."""
+        return max(self.decode.seconds(rows), rows * self.codec_frame(rows))
+
+    @property
+    def alone(self) -> float:
+        """The same for one row, as far as anything is known of it."""
+        return max(self.decode.expected(1), self.codec_frame(1))
 
     def expected(self, seconds: float, most: int) -> tuple[int, float]:
         """How many rows a step takes in this time, at least one, and how long that step is.
@@ -106,10 +122,16 @@ class StepCost:
         line = self.decode
         if not line and not line.anchored:
             return 1, 0.0
-        fitting = (rows for rows in range(most, 1, -1) if line.expected(rows) <= seconds)
-        rows = next(fitting, 1)
-        return rows, line.expected(rows)
+
+        def step(rows: int) -> float:
+            return max(line.expected(rows), rows * self.codec_frame(rows))
+
+        rows = next((rows for rows in range(most, 1, -1) if step(rows) <= seconds), 1)
+        return rows, step(rows)
 
     def rows_within(self, seconds: float, most: int) -> int:
         """The largest row count whose step takes no longer; at least one."""
-        return max(1, self.decode.within(seconds, most)) if self.decode else 1
+        if not self.decode:
+            return 1
+        rows = self.decode.within(seconds, most)
+        return max(1, self.codec.within(seconds, rows) if self.codec else rows)

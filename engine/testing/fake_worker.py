@@ -29,6 +29,7 @@ from engine.types import (
 
 EDGE = 240  # samples over which a tone fades in and out: 10 ms
 LOUDNESS = 8000
+KNOWN = 0.6  # of a step, after which its frames' codes are known
 LOWEST, TONES = 12, 37  # cycles a frame: 150 to 600 Hz
 
 
@@ -104,11 +105,17 @@ class Costs:
     decoded_frame: float = 0.0
 
     def of(self, plan: StepPlan) -> float:
+        return self.prompts(plan) + self.frames(plan) + self.audio(plan)
+
+    def prompts(self, plan: StepPlan) -> float:
+        return self.prefill_row * sum(piece.stop - piece.start for piece in plan.prefill)
+
+    def frames(self, plan: StepPlan) -> float:
+        return (self.step + self.row * len(plan.decode)) if plan.decode else 0.0
+
+    def audio(self, plan: StepPlan) -> float:
         decoded = sum(piece.stop - piece.start for piece in plan.codec_decode)
-        chunks = self.decoded_chunk * len(plan.codec_decode)
-        prefilled = sum(piece.stop - piece.start for piece in plan.prefill)
-        frames = (self.step + self.row * len(plan.decode)) if plan.decode else 0.0
-        return frames + self.prefill_row * prefilled + chunks + self.decoded_frame * decoded
+        return self.decoded_chunk * len(plan.codec_decode) + self.decoded_frame * decoded
 
 
 @dataclass
@@ -168,6 +175,7 @@ class FakeStep:
     due: float
     later: float
     clock: Clock
+    beside: float = 0.0  # seconds of the codec beside the steps
 
     def wait_codes(self, timeout: float) -> bool:
         self._sleep(min(self.due, self.clock.now() + timeout))
@@ -185,6 +193,9 @@ class FakeStep:
     def audio(self) -> Mapping[int, Pcm]:
         self._sleep(self.due + self.later)
         return self.pcm
+
+    def audio_seconds(self) -> float:
+        return self.beside
 
     def _sleep(self, until: float) -> None:
         self.clock.sleep(until - self.clock.now())
@@ -210,12 +221,13 @@ class FakeWorker:
         self.timed: dict[int, float] = {}  # seconds by rows
         self.sound_later = 0.0  # seconds from a step's codes to its audio
         self.sound_follows = False  # without a limit by `pipeline_depth`
+        self.codec_beside = False  # it works beside the steps, as on a CPU with cores for it
         self.resets = 0
         self.closed = False
         self._slots = slots
         self._loaded: dict[str, range] = {}
         self._refused: set[int] = set()
-        self._busy_until = 0.0
+        self._busy_until, self._codec_until = 0.0, 0.0
 
     def slots(self, talker: str) -> range:
         return self._loaded.get(talker, range(0))
@@ -248,6 +260,8 @@ class FakeWorker:
 
     def launch(self, plan: StepPlan) -> FakeStep:
         self.plans.append(plan)
+        if self.codec_beside:
+            return self._launch_beside(plan)
         seconds = self.costs.of(plan)
         self._busy_until = max(self._busy_until, self.clock.now()) + seconds
         try:
@@ -257,6 +271,21 @@ class FakeWorker:
         except Exception as error:
             result, audio = error, {}
         return FakeStep(result, audio, self._busy_until, self.sound_later, self.clock)
+
+    def _launch_beside(self, plan: StepPlan) -> FakeStep:
+        """The codec begins when it is done with what an earlier step gave it, and when this step's
+        codes are known; the step waits for that, and at its end for a first chunk."""
+        begun, frames, audio = self.clock.now(), self.costs.frames(plan), self.costs.audio(plan)
+        known = begun + self.costs.prompts(plan) + KNOWN * frames
+        if audio:
+            known = max(known, self._codec_until)
+            self._codec_until = known + audio
+        due = known + (1 - KNOWN) * frames
+        due = max(due, self._codec_until) if plan.awaits_audio else due
+        self.clock.sleep(due - begun)
+        result = replace(self._step(plan, due - begun), audio_follows=True)
+        later = max(0.0, self._codec_until - due) if audio else 0.0
+        return FakeStep(result, self._sound(plan), due, later, self.clock, audio)
 
     def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
         vector = np.resize(audio, 16).astype(np.float32)

@@ -19,8 +19,8 @@ from engine.checkpoints.files import CODEC_FOLDER
 from engine.errors import TimbreError
 from engine.model.codec import CodecDecoder
 from engine.model.talker import Talker
-from engine.types import FRAME_SECONDS
 from engine.worker.codec.codec_graphs import CpuStep, kept_kind
+from engine.worker.core_shares import FrameTimes
 from engine.worker.loading.model_loader import (
     empty_talker,
     layer_bits,
@@ -37,7 +37,6 @@ from engine.worker.loading.start_cache import KernelProof, StartCache
 from engine.worker.loading.weight_loader import weight_files
 
 MOST_FULL = 1 << 30  # bytes of full weights that are kept, in both their forms
-QUICK = FRAME_SECONDS / 4  # a frame's time that is believed from a busy machine, too
 # Python's path is this process's, so that both run the same files.
 BOOT = (
     "import sys; sys.path[:] = {path!r}; "
@@ -153,21 +152,20 @@ class CpuStart:
     def talker_proof(self, threads: int) -> KernelProof:
         return self._proof(self._talker_key, threads)
 
-    def frame_seconds(self, threads: int) -> float | None:
-        """Seconds of a frame, as an earlier start measured it with its kernels; None: unknown."""
+    def frame_times(self, threads: int) -> FrameTimes | None:
+        """Seconds of a frame, as an earlier start measured them with its kernels; None: unknown."""
         if not self.talker_proof(threads).known():
             return None
-        return self._cache.seconds(self._frame_key(threads))
+        return FrameTimes.of_note(self._cache.seconds(self._frame_key(threads)))
 
-    def keep_frame_seconds(self, threads: int, seconds: float, quiet: bool) -> None:
-        """`quiet`: nothing else had the cores meanwhile."""
-        if self.talker_proof(threads).known() and (quiet or seconds <= QUICK):
-            self._cache.keep_seconds(self._frame_key(threads), seconds)
+    def keep_frame_times(self, threads: int, times: FrameTimes) -> None:
+        if self.talker_proof(threads).known():
+            self._cache.keep_seconds(self._frame_key(threads), times.note())
 
     def _frame_key(self, threads: int) -> str:
         from engine.worker.kernels.cpu.compiler import VERSION
 
-        return json.dumps(["frame", self._talker_key, self._codec_key, VERSION, threads])
+        return json.dumps(["frames", self._talker_key, self._codec_key, VERSION, threads])
 
     def codec(self, threads: int, codec: CodecDecoder) -> CpuStep | None:
         """The decoder, given without memory, on its kernel, which is known to be right; None:

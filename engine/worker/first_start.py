@@ -33,11 +33,12 @@ def main(arguments: str) -> None:
 def _load(folder: Path, weights: str, cache: Path) -> None:
     # imported by the one whose turn it is
     from engine.checkpoints.checkpoint import LocalCheckpoint
+    from engine.worker.core_shares import ROWS
     from engine.worker.worker import TorchWorker
     from engine.worker.worker_settings import WorkerSettings
 
     checkpoint = LocalCheckpoint(folder, MAX_POSITIONS, NAME, reads_text=False)
-    settings = WorkerSettings(1, MAX_POSITIONS, "cpu", weights=weights, cache=cache, fast=True)
+    settings = WorkerSettings(ROWS, MAX_POSITIONS, "cpu", weights=weights, cache=cache, fast=True)
     worker = TorchWorker({NAME: checkpoint}, settings)
     try:
         worker.load(NAME)

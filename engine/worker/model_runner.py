@@ -20,6 +20,7 @@ from engine.checkpoints.checkpoint import SpecialIds
 from engine.errors import StepFailed
 from engine.model.talker import Talker
 from engine.plan import Admit, AppendText, Prefill
+from engine.worker.core_shares import CoreShares
 from engine.worker.cuda_graphs import graph_capture
 from engine.worker.staging import StagingBuffer
 from engine.worker.state.cuda_vmm import DriverError
@@ -99,6 +100,7 @@ class ModelRunner:
         )
         self.row_states: dict[int, RowState] = {}
         self.timings: Mapping[int, float] = {}  # seconds of a step by rows
+        self.shares: CoreShares | None = None  # of a CPU's cores
         self._positions = positions
         self._threads: ThreadTeam | None = None  # of kernels on a CPU
 
@@ -125,11 +127,35 @@ class ModelRunner:
         if self._threads is not None:
             self._threads.close()
 
-    def time_steps(self, codec_seconds: float) -> None:
-        """Time a step without graphs; `codec_seconds`: what its frame takes in the codec."""
-        if isinstance(self.decoder, EagerDecoder):
-            usual = BatchBounds(1, CANDIDATES, CANDIDATES)
-            self.timings = {0: 0.0, 1: self.decoder.seconds(usual) + codec_seconds}
+    @property
+    def threads(self) -> int:
+        """Of its kernels, at most; 0: it has none."""
+        return self._threads.size if self._threads else 0
+
+    def codec_threads(self, rows: int, first: bool = False) -> int:
+        """Threads of the codec beside a step of so many rows; see CoreShares."""
+        return self.shares.codec(rows, first) if self.shares else 0
+
+    def leave_cores(self, threads: int) -> None:
+        """Use so many threads at most from now on: others have the cores."""
+        if self._threads is not None:
+            self._threads.most = max(1, threads)
+
+    def share(self, shares: CoreShares) -> None:
+        """Share the cores with the codec."""
+        self.shares = shares
+        self.timings = {0: 0.0, **{rows: shares.seconds(rows) for rows in shares.times.steps}}
+
+    def step_seconds(self) -> float:
+        """Seconds of a step of one row without graphs."""
+        assert isinstance(self.decoder, EagerDecoder)
+        return self.decoder.seconds(BatchBounds(1, CANDIDATES, CANDIDATES))
+
+    def run_step(self, rows: int, threads: int) -> None:
+        """A step of so many rows that nobody hears, on at most so many threads."""
+        assert isinstance(self.decoder, EagerDecoder)
+        self.leave_cores(threads)
+        self.decoder.run(rows, BatchBounds(1, CANDIDATES, CANDIDATES))
 
     def warm(self) -> None:
         """Capture the graphs that most requests need."""
@@ -147,6 +173,12 @@ class ModelRunner:
     @property
     def bytes(self) -> int:
         return self.slots.bytes + sum(weight.nbytes for weight in self.talker.parameters())
+
+    @property
+    def weights(self) -> int:
+        """Bytes of its networks."""
+        networks = *self.talker.parameters(), *self.talker.buffers()
+        return sum(tensor.nbytes for tensor in networks)
 
     def admit(self, admits: Sequence[tuple[int, Admit]]) -> None:
         """Assign rows to sequences: all of them, or none."""

@@ -7,7 +7,7 @@ awaited separately.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -38,6 +38,7 @@ class StepAudio:
     batches: Batches = ()
     done: Done | None = None  # when they are complete; None: at once
     follows: bool = False  # it is made beside further steps; none is begun before it is done
+    seconds: Callable[[], float] = float  # that it took beside these, once it is done
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,9 @@ class PendingStep:
             for slot, length, samples in zip(slots, lengths, batch.numpy(), strict=True)
         }
 
+    def audio_seconds(self) -> float:
+        return self._audio.seconds()
+
 
 @dataclass(frozen=True)
 class FailedStep:
@@ -132,6 +136,9 @@ class FailedStep:
         return True
 
     def audio(self) -> Mapping[int, Pcm]:
+        raise self.error
+
+    def audio_seconds(self) -> float:
         raise self.error
 
 

@@ -22,6 +22,7 @@ from engine.plan import Admit, CodecDecode, StepHandle, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.codec.codec_graphs import CpuStep, select_cpu_step
 from engine.worker.codec.codec_runner import CodecRunner
+from engine.worker.cpu_cores import SharedCores
 from engine.worker.cpu_start import CpuStart
 from engine.worker.cuda_graphs import synchronize
 from engine.worker.device import (
@@ -74,6 +75,7 @@ class TorchWorker:
         self._places = list(checkpoints)  # whose slots come first; "": of one that was removed
         self.device = pick_device(settings.device)
         self._cores = usable_cores()
+        self._shared = SharedCores(self._cores)
         self._threads = step_threads(self._cores, 0)
         disable_tf32(self.device)
         if runs_cuda(self.device) and settings.cache is not None:
@@ -223,12 +225,18 @@ class TorchWorker:
             if added.slot not in self._refused:
                 runner, row = self._at(added.slot)
                 runner.append_text(row, added)
-        steps, audio = self._start_steps(plan), self._codec_decode(plan)
+        runners, codec = self._runners, self._codec()
+        self._shared.leave(runners, codec, prompts=bool(plan.prefill))
+        steps = self._start_steps(plan)
+        rows = {name: len(step.rows) for name, step in steps}
+        beside = self._shared.codec_threads(runners, rows, plan.awaits_audio)
+        audio = self._codec_decode(plan, beside)
+        self._shared.leave(runners, codec, prompts=False)
         if isinstance(audio.done, torch.cuda.Event) and _audio_first(plan):
             torch.cuda.current_stream(self.device).wait_event(audio.done)
         frames = [self._by_slot(name, step.advance()) for name, step in steps]
-        if audio.follows and audio.done and plan.has_first_chunk:
-            audio.done.synchronize()  # a listener waits for it
+        if audio.follows and audio.done and plan.awaits_audio:
+            audio.done.synchronize()
         return StepOutput(frames, audio, failed)
 
     def _admit(self, admits: Sequence[Admit]) -> dict[int, Exception]:
@@ -280,8 +288,9 @@ class TorchWorker:
         slots = self._range(name)
         return [slots[row] for row in batch.rows], batch.codes
 
-    def _codec_decode(self, plan: StepPlan) -> StepAudio:
-        """Decode slots by runner, those with the most frames first."""
+    def _codec_decode(self, plan: StepPlan, beside: int) -> StepAudio:
+        """Decode slots by runner, those with the most frames first, beside the step on so many
+        threads."""
         runners: dict[str, list[tuple[CodecDecode, int]]] = {}
         for due in sorted(plan.codec_decode, key=lambda due: due.start - due.stop):
             if due.slot not in self._refused:
@@ -293,7 +302,7 @@ class TorchWorker:
             starts, rows = [due.start for due, _ in group], [row for _, row in group]
             codes = self._runners[name].codes_from(rows, starts, counts[0])
             work.append(([due.slot for due, _ in group], codes, counts))
-        return self._codec().decode(work, self._cores - self._threads)
+        return self._codec().decode(work, beside)
 
     def _at(self, slot: int) -> tuple[ModelRunner, int]:
         """The runner and row of a slot number."""
@@ -332,24 +341,9 @@ class TorchWorker:
                 runner.close()
                 del runner, networks  # mapped, they take less memory
                 return self._load_runner(talker, keeps=False)
-            self._time_steps(runner, start)
+            self._shared.divide(runner, self._codec(), start)
         self._synchronize()
         return runner
-
-    def _time_steps(self, runner: ModelRunner, start: CpuStart | None) -> None:
-        """How long a frame takes, measured unless an earlier start did it."""
-        threads = step_threads(self._cores, start.bytes) if start else 0
-        known = start.frame_seconds(threads) if start and runner.on_cpu_kernels else None
-        if known is not None:
-            runner.timings = {0: 0.0, 1: known}
-            return
-        if not start or not runner.on_cpu_kernels:
-            runner.time_steps(self._codec().seconds())
-            return
-        from engine.worker.kernels.cpu.threads import timed  # needs numba
-
-        _, quiet = timed(lambda: runner.time_steps(self._codec().seconds()))
-        start.keep_frame_seconds(threads, runner.timings[1], quiet)
 
     def _cpu_start(self, talker: str) -> CpuStart | None:
         """What earlier starts on this machine have kept, if that is wanted."""
@@ -415,7 +409,7 @@ class TorchWorker:
                 self._close_codec()
                 self._codec_runner = self._run_codec(codec, torch.float32)
             self._speed_up(runner, start)
-            self._time_steps(runner, start)
+            self._shared.divide(runner, self._codec(), start)
             return True
 
     def _load_codec_runner(self, talker: str) -> CodecRunner:

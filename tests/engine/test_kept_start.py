@@ -15,6 +15,7 @@ from engine.types import Codes, Pcm
 from engine.worker import cpu_start
 from engine.worker import worker as worker_module
 from engine.worker.codec.cpu_decoder import CpuDecoder
+from engine.worker.core_shares import FrameTimes
 from engine.worker.cpu_start import CpuStart
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.loading.start_cache import StartCache
@@ -97,18 +98,17 @@ def test_nothing_of_a_model_that_is_removed_is_kept(tmp_path: Path) -> None:
         assert {*cache.glob("talker-*.packed")} == kept
 
 
-def test_a_long_frame_is_believed_from_a_quiet_machine_alone(tmp_path: Path) -> None:
-    start = CpuStart(StartCache(tmp_path), MINI, "auto")
-    start.keep_frame_seconds(1, 0.01, quiet=True)
-    assert start.frame_seconds(1) is None, "kernels that nobody tried"
+def test_what_frames_take_is_kept_with_what_is_known_of_their_kernels(tmp_path: Path) -> None:
+    start, times = (
+        CpuStart(StartCache(tmp_path), MINI, "auto"),
+        FrameTimes({1: {1: 0.01}}, {1: 0.02}),
+    )
+    start.keep_frame_times(1, times)
+    assert start.frame_times(1) is None, "kernels that nobody tried"
     start.talker_proof(1).keep({"talk": 1})
-    start.keep_frame_seconds(1, 0.05, quiet=False)
-    assert start.frame_seconds(1) is None
-    start.keep_frame_seconds(1, 0.01, quiet=False)
-    assert start.frame_seconds(1) == 0.01
-    start.keep_frame_seconds(1, 0.05, quiet=True)
-    assert start.frame_seconds(1) == 0.05
-    assert start.frame_seconds(2) is None
+    start.keep_frame_times(1, times)
+    assert start.frame_times(1) == times
+    assert start.frame_times(2) is None
 
 
 def test_weights_that_were_renamed_are_other_weights(tmp_path: Path) -> None:

@@ -41,16 +41,23 @@ class Decoding:
     """Audio of some slots that a thread makes beside the steps. As an event it says when."""
 
     def __init__(
-        self, thread: ThreadPoolExecutor, slots: Sequence[int], decode: Callable[[], Batches]
+        self,
+        thread: ThreadPoolExecutor,
+        slots: Sequence[int],
+        decode: Callable[[], Batches],
+        threads: int,
     ) -> None:
-        self.slots = frozenset(slots)
+        self.slots, self.threads = frozenset(slots), threads
+        self.seconds = 0.0  # that it took
         self.batches: list[tuple[Sequence[int], Sequence[int], Tensor]] = []
         self._decode = decode
         self._future: Future[None] = thread.submit(self._run)
 
     @torch.inference_mode()
     def _run(self) -> None:
+        begun = perf_counter()
         self.batches += self._decode()
+        self.seconds = perf_counter() - begun
 
     def query(self) -> bool:
         return self._future.done()
@@ -106,24 +113,49 @@ class CodecRunner:
         step = self._stepper.step if isinstance(self._stepper, EagerCodec) else None
         return step if isinstance(step, CpuStep) else None
 
+    @property
+    def threads(self) -> int:
+        """Of its kernel, at most; 0: it has none."""
+        return self._kernel.decoder.threads if self._kernel else 0
+
+    @property
+    def threads_at_work(self) -> int:
+        """Beside the steps, now."""
+        decoding = self._decoding
+        return 0 if decoding is None or decoding.query() else decoding.threads
+
+    def wait(self) -> None:
+        """Until nothing is decoded beside the steps."""
+        if self._decoding:
+            self._decoding.wait()
+
     def seconds(self) -> float:
-        """Seconds of a frame in a small chunk: the better of two runs on the padding row."""
-        row = [self._padding_row]
-        codes = torch.zeros(1, TIMED_FRAMES, CODEBOOKS, dtype=torch.int16, device=self._device)
+        """Seconds of a frame in a small chunk: the better of two runs."""
         seconds: list[float] = []
-        self._stepper(row, codes[:, :1], (1,))  # the first one loads the kernel
+        self.run_chunk(1, self.threads)  # the first one loads the kernel
         while len(seconds) < 2 and sum(seconds) < LONG:
             begun = perf_counter()
-            self._stepper(row, codes, (TIMED_FRAMES,))
+            self.run_chunk(TIMED_FRAMES, self.threads)
             seconds.append(perf_counter() - begun)
-        self._stepper.reset(row)
         return min(seconds) / TIMED_FRAMES
+
+    def run_chunk(self, frames: int, threads: int) -> None:
+        """A chunk that nobody hears, on the padding row and at most so many threads."""
+        row = [self._padding_row]
+        codes = torch.zeros(1, frames, CODEBOOKS, dtype=torch.int16, device=self._device)
+        self._limit_threads(threads)
+        self._stepper(row, codes, (frames,))
+        self._stepper.reset(row)
+
+    def _limit_threads(self, threads: int) -> None:
+        if self._kernel is not None:
+            self._kernel.decoder.team.most = threads
 
     def open(self, admitted: Sequence[tuple[int, ReferencePrompt | None]]) -> None:
         """Start streams of slots, from silence or from the state after their references."""
         silent = [slot for slot, reference in admitted if reference is None]
         if self._decoding and not self._decoding.slots.isdisjoint(slot for slot, _ in admitted):
-            self._decoding.wait()
+            self.wait()
         with self._on_stream():
             if silent:
                 self._stepper.reset(silent)
@@ -133,25 +165,27 @@ class CodecRunner:
                         to_device([slot], self._device), self._reference_state(reference)
                     )
 
-    def decode(self, work: Sequence[Due], free_cores: int = 0) -> StepAudio:
-        """On a CPU in a thread, if so many cores that a step leaves free are enough."""
-        if work and self._decoding:
-            self._decoding.wait()  # so that no more than one step's audio is due, in order
-        if self._kernel is not None and self._kernel.decoder.threads <= free_cores:
-            return self._decode_beside(work) if work else StepAudio(follows=True)
+    def decode(self, work: Sequence[Due], beside: int = 0) -> StepAudio:
+        """On a CPU beside the step, on so many threads; 0: the step waits for it."""
+        if work:
+            self.wait()  # so that no more than one step's audio is due, in order
+        if self._kernel is not None and beside:
+            return self._decode_beside(work, beside) if work else StepAudio(follows=True)
         if not work:
             return StepAudio()
+        self._limit_threads(self.threads)
         for _, codes, _ in work:
             if self._stream is not None:
                 codes.record_stream(self._stream)
         with self._on_stream():
             return StepAudio(self._decode(work), self._record_event())
 
-    def _decode_beside(self, work: Sequence[Due]) -> StepAudio:
+    def _decode_beside(self, work: Sequence[Due], threads: int) -> StepAudio:
         self._thread = self._thread or ThreadPoolExecutor(1, "codec")
+        self._limit_threads(threads := min(threads, self.threads))
         slots = [slot for some, _, _ in work for slot in some]
-        self._decoding = done = Decoding(self._thread, slots, lambda: self._decode(work))
-        return StepAudio(done.batches, done, follows=True)
+        self._decoding = done = Decoding(self._thread, slots, lambda: self._decode(work), threads)
+        return StepAudio(done.batches, done, follows=True, seconds=lambda: done.seconds)
 
     def _decode(self, work: Sequence[Due]) -> Batches:
         return [

@@ -114,13 +114,14 @@ class StartCache:
     def proof_file(self, key: str) -> Path:
         return self.folder / f"kernels-{_name(key)}.json"
 
-    def seconds(self, key: str) -> float | None:
-        """How long something took here; None: that is not known."""
-        found = self._read(f"seconds-{_name(key)}").get("seconds")
-        return found if isinstance(found, float) and 0 < found < math.inf else None
+    def seconds(self, key: str) -> dict[str, float]:
+        """How long some things took here; empty: that is not known."""
+        found = self._read(f"seconds-{_name(key)}")
+        right = all(isinstance(each, float) and 0 < each < math.inf for each in found.values())
+        return found if right else {}
 
-    def keep_seconds(self, key: str, seconds: float) -> None:
-        self._write(f"seconds-{_name(key)}", {"seconds": seconds})
+    def keep_seconds(self, key: str, seconds: Mapping[str, float]) -> None:
+        self._write(f"seconds-{_name(key)}", dict(seconds))
 
     def binary(self, key: str) -> bytes | None:
         """What was kept with `keep_binary`; None: nothing, or not as it was written."""

@@ -12,9 +12,12 @@ from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Attempt
 from engine.scheduler.batch_planner import plan_codec_decode
 from engine.scheduler.policy import (
+    SHORT_STEPS,
     TIGHT,
     Pace,
+    affordable_prefill_rows,
     by_urgency,
+    is_awaited,
     next_chunk_size,
     realtime_capacity,
     select_decodes,
@@ -148,6 +151,95 @@ def test_a_step_whose_audio_the_next_one_waits_for_decodes_what_it_generates(lag
     assert sum(piece.stop - piece.start for piece in pieces) == most
 
 
+@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize(("frame", "most"), [(0.0, 12), (0.006, 12), (0.016, 4), (0.1, 1)])
+def test_a_chunk_beside_the_steps_takes_no_longer_than_a_frame_plays(live, frame, most):
+    """Another's first chunk would wait for it. Nothing is left over of what ends."""
+    [run] = attempts(1, live=live)
+    run.planned_codec_frames = run.decoded_frames = len(run.codes) - 20
+    run.schedule_index = len(SETTINGS.chunk_schedule) - 1
+    for total in (None, len(run.codes)):
+        run.total_frames = total
+        order = [(60.0, run)]
+        pace = Pace(0.01, lag=0.01, frame=frame)
+        [piece] = plan_codec_decode(order, 1, pace, 0.0, SETTINGS)
+        assert piece.stop - piece.start == most
+
+
+def test_a_chunk_beside_the_steps_takes_its_time_of_the_lead():
+    [run] = attempts(1)
+    run.planned_codec_frames = run.decoded_frames = run.schedule_index = 2
+    lead = 0.01 + 4 * 2 * 0.01  # enough for four frames that need nothing else
+    assert next_chunk_size(run, lead, 0.0, Pace(0.01, lag=0.01), SETTINGS) == 4
+    assert next_chunk_size(run, lead, 0.0, Pace(0.01, lag=0.01, frame=0.009), SETTINGS) == 2
+
+
+@pytest.mark.parametrize(("frame", "first"), [(0.0, 2), (0.008, 1), (0.06, 2)])
+def test_a_first_chunk_need_not_last_until_audio_that_is_waited_for(frame, first):
+    """Steps of 30 ms, after each of which audio is another one late, unless there is the time for
+    steps that wait for it."""
+    [run] = attempts(1)
+    run.planned_codec_frames, run.sequence.playback.began = 0, None
+    assert next_chunk_size(run, 0.0, 0.0, Pace(0.03, lag=0.03, frame=frame), SETTINGS) == first
+
+
+@pytest.mark.parametrize(
+    ("start", "lead", "pace", "awaited"),
+    [
+        (0, -1.0, Pace(0.02), True),
+        (0, -1.0, Pace(0.02, lag=0.02, frame=0.01, rows=4), True),
+        (0, -1.0, Pace(0.06, lag=0.06, frame=0.01, rows=4), False),  # others would be late
+        (0, -1.0, Pace(0.06, lag=0.06, frame=0.05), True),  # there are none
+        (3, 0.05, Pace(0.02, lag=0.02, frame=0.01, rows=4), True),
+        (3, 0.07, Pace(0.02, lag=0.02, frame=0.01, rows=4), False),  # heard after the next step
+        (3, 0.05, Pace(0.06, lag=0.06, frame=0.01, rows=4), False),
+        (3, 0.05, Pace(0.02), False),  # made by the step itself
+    ],
+)
+def test_a_step_waits_for_audio_that_a_listener_needs(start, lead, pace, awaited):
+    assert is_awaited(start, lead, 2, pace) == awaited
+
+
+def test_chunks_that_are_waited_for_come_alone():
+    soon, later = attempts(2)
+    for run in (soon, later):
+        run.planned_frames = 9
+        run.planned_codec_frames = run.decoded_frames = 8
+    pace = Pace(0.02, lag=0.02, frame=0.01, rows=2)
+    planned = plan_codec_decode([(0.01, soon), (0.1, later)], 2, pace, 0.0, SETTINGS)
+    assert [(piece.slot, piece.awaited) for piece in planned] == [(soon.slot, True)]
+    planned = plan_codec_decode([(0.1, soon), (0.1, later)], 2, pace, 0.0, SETTINGS)
+    assert [piece.slot for piece in planned] == [soon.slot, later.slot]
+
+
+def test_first_chunks_leave_room_beside_the_steps_to_who_is_short_of_audio():
+    short, new, ample = attempts(3)
+    for run in (short, ample):
+        run.planned_frames = 9
+        run.planned_codec_frames = run.decoded_frames = 8
+    new.planned_codec_frames, new.sequence.playback.began = 0, None
+    lead = SHORT_STEPS * 0.05
+    order = [(-1.0, new), (lead - 0.01, short), (lead + 0.01, ample)]
+    for lag, first in ((0.0, new), (0.05, short)):
+        pieces = plan_codec_decode(order, 3, Pace(0.05, lag=lag, frame=lag / 5), 0.0, SETTINGS)
+        assert pieces[0].slot == first.slot
+
+
+def test_audio_in_the_codec_beside_a_step_is_no_lead_for_its_prompts():
+    """It is heard after the step."""
+    [run] = attempts(1)
+    run.planned_codec_frames = run.decoded_frames + 10
+    step_cost = StepCost()
+    step_cost.observe(1, 0, 0.01)
+    step_cost.prefill.observe(100, 0.1)
+    rows = [
+        affordable_prefill_rows([(1.0, run)], 512, step_cost, SETTINGS, follows)
+        for follows in (False, True)
+    ]
+    assert rows[0] == pytest.approx(490, abs=2)
+    assert rows[1] == pytest.approx(90, abs=2)
+
+
 def test_the_unheard_come_first_then_the_shortest_lead_then_files():
     streams, files = attempts(3), attempts(2, live=False)
     now = 50.0
@@ -228,6 +320,23 @@ def test_a_timed_device_is_known_before_its_first_step():
     step_cost.decode.anchor({1: 0.05, 4: 0.08})
     assert step_cost.seconds(1) == pytest.approx(0.05, rel=0.01)
     assert not step_cost.decode
+
+
+def test_the_slower_of_steps_and_the_codec_beside_them_counts():
+    step_cost = StepCost()
+    for _ in range(30):
+        step_cost.observe(1, 0, 0.01)
+    assert step_cost.rows_within(0.064, 64) == 6
+    assert step_cost.codec_frame(1) == 0.0
+    for _ in range(30):
+        step_cost.observe_codec(1, 4, 0.08)
+        step_cost.observe_codec(2, 4, 0.08)
+        step_cost.observe_codec(0, 4, 0.001)  # on cores that a step would have
+    assert step_cost.codec_frame(3) == pytest.approx(0.02, rel=0.01)
+    assert step_cost.seconds(1) == step_cost.alone == pytest.approx(0.02, rel=0.01)
+    assert step_cost.seconds(3) == pytest.approx(0.06, rel=0.01)
+    assert step_cost.rows_within(0.064, 64) == 3
+    assert step_cost.expected(0.064, 64) == (3, pytest.approx(0.06, rel=0.01))
 
 
 def test_pace_forgets_a_bad_first_step():

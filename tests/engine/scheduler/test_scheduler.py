@@ -329,6 +329,23 @@ def test_an_engine_that_was_held_up_and_waits_for_text_lets_others_begin():
     assert late.stream.end.reason == "finished"
 
 
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_stream_whose_audio_is_made_beside_the_steps_keeps_its_room_until_that_is_planned(beside):
+    """The codec would have more streams than it makes in real time, each with all its frames."""
+    costs = Costs(step=0.01, row=0.03, decoded_frame=0.015)
+    simulation = Simulation(costs, max_num_seqs=2, pipeline_depth=0)
+    simulation.worker.codec_beside = beside
+    simulation.engine.loop.scheduler.step_cost.decode.anchor({1: 0.04, 2: 0.07})
+    first, second = ask(simulation, "a" * 60, seed=1), ask(simulation, "b" * 60, seed=2)
+    simulation.turn()
+    slot = run_of(first).slot
+    while run_of(second) is None:
+        simulation.turn()
+    [plan] = [each for each in simulation.worker.plans if each.admit][-1:]
+    rest = [piece for piece in plan.codec_decode if piece.slot == slot and piece.start]
+    assert bool(rest) != beside
+
+
 def test_a_slow_host_counts_as_a_slow_step():
     simulation = Simulation(Costs(step=0.005), max_num_seqs=64)
     launch = simulation.worker.launch

@@ -11,7 +11,7 @@ import math
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -47,7 +47,7 @@ class ThreadTeam:
     """The calling thread and `size - 1` others, which sleep between kernels."""
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        self.size = self.most = size  # `most`: that a kernel takes now, as others have the cores
         self._work, self._running = _Work(), threading.Lock()
         self._wake = [_thread.allocate_lock() for _ in range(size - 1)]
         self._end = weakref.finalize(self, _release, self._wake)
@@ -61,7 +61,7 @@ class ThreadTeam:
     def run(self, kernel: Kernel, threads: int) -> None:
         """Call the kernel on the first `threads` threads; it ends with a barrier."""
         with self._running:
-            threads = min(threads, 1 + len(self._wake))
+            threads = min(threads, self.most, 1 + len(self._wake))
             self._work.kernel, self._work.threads = kernel, threads
             try:
                 _release(self._wake[: threads - 1])
@@ -94,11 +94,20 @@ def fastest(run: Callable[[int], object], most: int) -> int:
     """How many threads, at most `most`, `run` is fastest with: a product of one row is so short
     that waiting for many threads can take longer than it. While others use the cores no count can
     be told from another, and all threads are taken: what is found is kept for later starts."""
-    counts = sorted({most, *(count for count in THREADS if count < most)})
-    seconds = {count: _undisturbed(run, count) for count in counts} if len(counts) > 1 else {}
+    seconds = tried(run, counts_to(most)) if most > 1 else {}
     if not seconds or math.inf in seconds.values():
         return most
-    return min(counts, key=seconds.__getitem__)
+    return min(seconds, key=seconds.__getitem__)
+
+
+def counts_to(most: int) -> list[int]:
+    """The numbers of threads that are tried where there are so many."""
+    return sorted({most, *(count for count in THREADS if count < most)})
+
+
+def tried(run: Callable[[int], object], counts: Iterable[int]) -> dict[int, float]:
+    """Seconds of a run by number of threads; infinite: others had the cores meanwhile."""
+    return {count: _undisturbed(run, count) for count in counts}
 
 
 def timed(run: Callable[..., object], *given: object) -> tuple[float, bool]:
