@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import InvalidVoice
+from engine.folding import folded
 from engine.types import Clone, Mood
 from engine.voices.mood import LearnedShift
 from engine.voices.voice_folder import VoiceFolder
@@ -33,8 +34,7 @@ class SavedMood:
 
     def called(self, name: str) -> bool:
         """Whether this is one of its names, ignoring case."""
-        wanted = name.strip().casefold()
-        return wanted in map(str.casefold, (self.mood.name, *self.mood.words))
+        return folded(name.strip()) in map(folded, (self.mood.name, *self.mood.words))
 
 
 class MoodLibrary:

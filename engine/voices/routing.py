@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from engine.errors import InvalidSetting, InvalidVoice, NotCapable, UnknownLanguage, UnknownVoice
+from engine.folding import folded
 from engine.messages import Message
 from engine.plan import Checkpoint
 from engine.types import (
@@ -112,10 +113,8 @@ def restrict(checkpoints: Checkpoints, model: str | None) -> Checkpoints:
 
 def speaker(name: str, capabilities: Capabilities) -> str | None:
     """The checkpoint's own spelling of a speaker's name."""
-    wanted = name.strip().casefold()
-    return next(
-        (speaker for speaker in capabilities.speakers if speaker.casefold() == wanted), None
-    )
+    wanted = folded(name.strip())
+    return next((each for each in capabilities.speakers if folded(each) == wanted), None)
 
 
 def speaker_names(checkpoints: Checkpoints) -> list[str]:

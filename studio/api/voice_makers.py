@@ -20,6 +20,7 @@ from engine import (
     SpeechEngine,
     SpeechRequest,
     SpeechStream,
+    folded,
 )
 from studio.api.errors import ApiError
 from studio.api.responses.streaming_response import whole
@@ -39,9 +40,9 @@ class VoiceMakers:
         if not plain or plain.casefold() in NO_NAMES or any(mark in plain for mark in MARKS):
             message = f"A voice's name is one or more words without any of {' '.join(MARKS)}"
             raise ApiError(400, message, "invalid_name", "name")
-        speakers = map(str.casefold, self._voices.speakers())
+        speakers = map(folded, self._voices.speakers())
         saved = await anyio.to_thread.run_sync(self._library.named, plain)
-        if saved or plain.casefold() in speakers:
+        if saved or folded(plain) in speakers:
             message = f"There is a voice called '{plain}' already. Delete it, or choose another."
             raise ApiError(409, message, "name_taken", "name")
         await anyio.to_thread.run_sync(self._library.check_room)

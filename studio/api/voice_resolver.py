@@ -31,6 +31,7 @@ from engine import (
     SpeechEngine,
     Voice,
     Waveform,
+    folded,
     load_reference_audio,
 )
 from studio.api.bodies.inline_reference import audio_of, is_data_url, refuse_address
@@ -223,7 +224,7 @@ class VoiceResolver:
 
     async def _by_name(self, name: str, options: SpeechOptions) -> Voice:
         """Find a named voice; the library is read in a thread."""
-        if name.casefold() in map(str.casefold, self.speakers()):
+        if folded(name) in map(folded, self.speakers()):
             return self.named(name, options.instructions)
         arguments = (name, options.instructions, options.blend_method)
         return await anyio.to_thread.run_sync(self.named, *arguments)

@@ -11,11 +11,11 @@ import re
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from engine import InvalidSetting, write_atomic
+from engine import InvalidSetting, folded, write_atomic
 
 if TYPE_CHECKING:  # a container without the trainer serves too
     from training.voice.job import JobFolder
@@ -67,8 +67,8 @@ def keep_model(folder: JobFolder, models: Collection[str], speakers: Collection[
         raise InvalidSetting("This training has no voice yet.")
     name, before = folder.read().name, kept_model(folder)
     *others, own = _speakers(folder.merged)
-    known = {each.casefold() for each in speakers} - ({before.speaker} if before else set())
-    _rename(folder.merged, own, _free(name.strip().lower(), known | {*others}))
+    known = [each for each in speakers if not before or folded(each) != folded(before.speaker)]
+    _rename(folder.merged, own, _free(name.strip().lower(), [*known, *others]))
     place = folder.kept / _free(_UNSAFE.sub("_", name)[:LONGEST].strip() or "voice", models)
     folder.kept.mkdir(exist_ok=True)
     folder.merged.rename(place)
@@ -79,8 +79,8 @@ def keep_model(folder: JobFolder, models: Collection[str], speakers: Collection[
 
 def _free(name: str, taken: Collection[str]) -> str:
     """The name, numbered where it is taken."""
-    numbered = (f"{name} {number}" for number in count(2))
-    return name if name not in taken else next(each for each in numbered if each not in taken)
+    there, numbered = set(map(folded, taken)), (f"{name} {number}" for number in count(2))
+    return next(each for each in chain([name], numbered) if folded(each) not in there)
 
 
 def _speakers(model: Path) -> dict[str, int]:

@@ -265,7 +265,7 @@ class Choices:
 
     def refusal(self, name: str) -> Message:
         """Why this voice follows no instruction; empty if it does."""
-        if name.casefold() not in {speaker.casefold() for speaker in self.speakers()}:
+        if not self._speaker(name):
             return NO_INSTRUCTION
         holders = (model for model in self._capabilities if _has(model, name))
         able = any(model.instruct for model in holders)
@@ -302,9 +302,9 @@ class Choices:
 
     def _blendable(self) -> Sequence[SavedVoice]:
         """Saved voices that can be blended; none has the name of a speaker."""
-        taken = {name.casefold() for name in self.speakers()}
+        taken = set(map(folded, self.speakers()))
         clones = (each for each in self._library.list() if isinstance(each.voice, Clone))
-        return [each for each in clones if each.name.casefold() not in taken]
+        return [each for each in clones if folded(each.name) not in taken]
 
     def blendable(self) -> Iterator[tuple[Choice, Preset | Clone, str]]:
         """All voices that a blend may have, the oldest first, each with the colour that it was
@@ -316,8 +316,8 @@ class Choices:
             yield _choice(saved), saved.voice, saved.card.colour
 
     def _speaker(self, name: str) -> str | None:
-        wanted = name.strip().casefold()
-        return next((speaker for speaker in self.speakers() if speaker.casefold() == wanted), None)
+        wanted = folded(name.strip())
+        return next((each for each in self.speakers() if folded(each) == wanted), None)
 
     def _rewritten(self, text: str, part: Callable[[str], str]) -> str:
         """A written blend with its parts' names replaced; other text is unchanged."""
@@ -375,4 +375,4 @@ def _written(saved: SavedVoice) -> str:
 
 
 def _has(able: Capabilities, name: str) -> bool:
-    return name.casefold() in {speaker.casefold() for speaker in able.speakers}
+    return folded(name) in map(folded, able.speakers)

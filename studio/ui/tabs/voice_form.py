@@ -19,6 +19,7 @@ from engine import (
     SavedVoice,
     SpeechRequest,
     Voice,
+    folded,
 )
 from studio.context import Studio
 from studio.ui.gradio_compat.events import Dependency, Trigger, page_load, tabs_around
@@ -111,9 +112,9 @@ def checked_name(studio: Studio, name: str, own: str = "") -> str:
     wanted = " ".join(name.split())
     if not wanted:
         raise InvalidVoice("Give the voice a name first.")
-    speakers = {speaker.casefold() for speaker in studio.choices().speakers()}
+    speakers = map(folded, studio.choices().speakers())
     saved = studio.library.named(wanted)
-    if wanted.casefold() in speakers or (saved and saved.id != own):
+    if folded(wanted) in speakers or (saved and saved.id != own):
         raise InvalidVoice(
             "There is a voice called '{name}' already. Choose another name.", name=wanted
         )

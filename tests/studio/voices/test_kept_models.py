@@ -89,3 +89,8 @@ def test_one_that_is_damaged_or_has_another_codec_keeps_no_studio_from_starting(
     assert kept_model(folder) == kept
     kept.delete()
     assert kept_model(folder) is None
+
+
+def test_a_name_that_somebody_has_gets_a_number_however_it_is_written(folder: JobFolder) -> None:
+    folder.write(JOB.model_copy(update={"name": "Groß Zoë"}))
+    assert keep_model(folder, [], ["groß Zoe\u0308"]).speaker == "groß zoë 2"

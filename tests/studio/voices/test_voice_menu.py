@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from engine import Design, Library
-from engine.testing import fake_capabilities
+from engine import Design, Library, Preset, SpeechRequest
+from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.context import Studio
-from studio.voices.voice_catalog import LISTED, Menu
+from studio.voices.voice_catalog import LISTED, Choices, Menu
 from tests.support.tab_makers import save_many, some_clone
 
 MANY = 2 * LISTED
@@ -89,3 +90,19 @@ def test_few_voices_are_listed_in_one_order_whatever_is_typed(studio: Studio) ->
     save_many(studio.library, LISTED)
     choices = studio.choices()
     assert choices.menu("voice 003", as_long=True) == choices.menu()
+
+
+APART = "Zoe\u0308"  # the letter and its accent, as in a file's name on macOS
+
+
+def test_a_preset_is_found_and_its_name_taken_whether_its_accents_stand_apart(
+    library: Library,
+) -> None:
+    able = replace(fake_capabilities(), speakers=("zo\u00eb",))
+    with FakeEngine([FakeCheckpoint(able)]) as engine:
+        choices = Choices(engine.capabilities(), library)
+        assert choices.named(APART) == Preset("zo\u00eb")
+        assert choices.refusal(APART) == choices.refusal("zo\u00eb")
+        library.save(APART, some_clone(), consent=True)
+        assert [each.kind for each, _, _ in choices.blendable()] == ["preset"]
+        assert engine.submit(SpeechRequest("Hello.", Preset(APART))).collect().size
