@@ -22,7 +22,12 @@ HEAVY = ("torch", "transformers", "torchaudio")
 # The one place on the host side that may reach across, inside a function.
 BRIDGE = "engine/open.py"
 # Benches of what lies below the engine: networks, kernels, single steps.
-BELOW = ("bench/gpu/", "bench/random_", "bench/quality/bits")  # measure parts of the worker
+BELOW = (
+    "bench/gpu/",
+    "bench/random_",
+    "bench/quality/bits",
+    "bench/cpu_parts",
+)  # measure its parts
 
 
 def sources(*folders: str) -> Iterator[Path]:
