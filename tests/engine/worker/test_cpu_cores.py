@@ -171,6 +171,18 @@ def test_kernels_leave_the_codec_its_cores_or_wait_for_it(
     assert kernels.waits == waits
 
 
+def test_the_codec_has_all_cores_while_nothing_else_runs_where_it_may_run_beside_steps() -> None:
+    """On the same thread, so that audio follows its step, as the scheduler counts on."""
+    kernels = Kernels(15)
+    runners: Any = {"one": kernels}
+    kernels.shares = CoreShares(14, FrameTimes({1: {1: 0.02, 14: 0.02}}, {1: 0.02, 14: 0.01}))
+    assert 0 < kernels.shared.codec_threads(runners, {"one": 1}, first=False) < 14
+    assert kernels.shared.codec_threads(runners, {}, first=False) == 14
+    kernels.shares = CoreShares(14, FrameTimes({1: {14: 0.02}}, {14: 0.01}))
+    assert kernels.shared.codec_threads(runners, {"one": 1}, first=False) == 0
+    assert kernels.shared.codec_threads(runners, {}, first=False) == 0
+
+
 def test_a_prompt_s_only_thread_waits_for_no_codec() -> None:
     kernels = Kernels(2)
     kernels.threads, kernels.threads_at_work = 1, 1
