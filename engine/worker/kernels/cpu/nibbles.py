@@ -45,6 +45,7 @@ from engine.worker.kernels.cpu.llvm import (
 ROWS = 12  # that meet a group's levels while these are in registers
 LEVEL_BYTES, SCALE_BYTES = LANES * GROUP // 2, LANES * 2
 GROUP_BYTES = LEVEL_BYTES + 2 * SCALE_BYTES
+AHEAD = 2048  # bytes of panels that are on their way while few rows meet others
 MIDDLE = 8  # the level whose value is a group's zero
 VNNI = compiles_for("avx512vnni")
 _LOADS, _BYTES = LEVEL_BYTES // 64, 64  # vectors of a group's levels
@@ -202,11 +203,12 @@ def _panel(count: int) -> Callable[..., Any]:
             start = builder.add(at, builder.mul(group, constant(at.type, GROUP_BYTES)))
             levels = _levels(builder, weights.data, start)
             scales, zeros = _steps(builder, weights.data, start)
+            ahead = constant(at.type, AHEAD)  # many rows take long: then it is the next panel
             if count == ROWS:
-                after = builder.add(start, builder.mul(groups, constant(at.type, GROUP_BYTES)))
-                for line in range(0, GROUP_BYTES, 64):
-                    own = builder.add(after, constant(at.type, line))
-                    fetch(builder, builder.gep(weights.data, [own]))
+                ahead = builder.mul(groups, constant(at.type, GROUP_BYTES))
+            for line in range(0, GROUP_BYTES, 64):
+                own = builder.add(builder.add(start, ahead), constant(at.type, line))
+                fetch(builder, builder.gep(weights.data, [own]))
             inputs = builder.mul(group, constant(group.type, GROUP))
             for own, held in zip(rows, sums, strict=True):
                 whole = spread(builder, builder.load(data(starts, own, group)))
