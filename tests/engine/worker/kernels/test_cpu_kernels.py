@@ -195,6 +195,27 @@ def test_logits_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKernels]) 
 
 
 @torch.inference_mode()
+def test_logits_of_a_frame_are_made_with_its_layers(
+    pair: tuple[FrameStep, CpuKernels], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its threads wake once, and the logits are those that its hidden states give apart."""
+    step, kernels = pair
+    given, rows, calls, run = frames(step)[0], torch.arange(ROWS), [0], ThreadTeam.run
+
+    def counted(team: ThreadTeam, kernel: Callable[[int, int], object], threads: int) -> None:
+        calls[0] += 1
+        run(team, kernel, threads)
+
+    monkeypatch.setattr(ThreadTeam, "run", counted)
+    hidden = kernels.talk(given, rows, torch.zeros_like(rows))
+    logits = kernels.talk.logits(hidden)
+    assert calls == [1]
+    assert torch.equal(logits, kernels.talk.logits(hidden.clone()))
+    kernels.talk(given.flip(0), rows, torch.zeros_like(rows))
+    assert torch.equal(logits, kernels.talk.logits(hidden)), "those of another frame"
+
+
+@torch.inference_mode()
 def test_bfloat16_changes_no_bit_of_what_the_same_weights_give_in_float32(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
