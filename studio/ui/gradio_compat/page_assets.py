@@ -36,7 +36,8 @@ KINDS: Final = re.compile(
 )
 # The links are inserted after this element: their addresses are relative to it.
 _BASE = re.compile(rb"<base [^>]*>")
-_HASHED = re.compile(r"[\w.-]+-[\w-]{8}\.(js|css)")
+# With a number behind it where two names were one but for the case of their letters.
+_HASHED = re.compile(r"[\w.-]+-[\w-]{8}\d?\.(js|css)")
 # How Vite writes a script's list of files, and an import that waits for some of them.
 _FILES = re.compile(r"m\.f=\[([^\]]*)\]")
 _LATER = r"import\(`\./([\w.-]+)`\).{0,40}?,__vite__mapDeps\(\[([\d,]*)\]\)"

@@ -25,6 +25,7 @@ def folder(tmp_path: Path) -> Path:
     tmp_path.mkdir()
     (tmp_path / "Index-a1B2-_c3.js").write_bytes(SCRIPT)
     (tmp_path / "Index-a1B2-_c3.css").write_bytes(SCRIPT)
+    (tmp_path / "Index-A1B2-_c32.js").write_bytes(SCRIPT)
     (tmp_path / "font.ttf").write_bytes(SCRIPT)
     (tmp_path / "favicon.js").write_bytes(SCRIPT)
     return tmp_path
@@ -38,7 +39,10 @@ def client(folder: Path) -> Iterator[TestClient]:
         yield client
 
 
-@pytest.mark.parametrize("name", ["Index-a1B2-_c3.js", "Index-a1B2-_c3.css"])
+NAMES = ("Index-a1B2-_c3.js", "Index-a1B2-_c3.css", "Index-A1B2-_c32.js")
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_it_is_the_same_and_may_be_kept(client: TestClient, name: str) -> None:
     for _ in range(2):
         answer = client.get(f"/assets/{name}")
