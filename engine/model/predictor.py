@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.configs import TalkerConfig, TransformerConfig
-from engine.model.layers import Causal, Layers, Transformer, embedding, rotary_embedding
+from engine.model.layers import Attend, Causal, Layers, Transformer, embedding, rotary_embedding
 
 Choose: TypeAlias = Callable[[int, Tensor], Tensor]  # (codebook 1..15, logits [B, V]) -> ids [B]
 
@@ -69,16 +69,19 @@ class Predictor(nn.Module):
         rows: Tensor = self.model.codec_embedding[codebook - 1](ids)
         return rows.to(self.dtype)  # the tables may be of fewer bits than the rest
 
-    def forward(self, hidden: Tensor, first: Tensor, codes: Tensor) -> Tensor:
+    def forward(
+        self, hidden: Tensor, first: Tensor, codes: Tensor, attend: Attend | None = None
+    ) -> Tensor:
         """All heads at once, or the first of them, each given the true codes before it (training).
 
         hidden [B, W] of the talker, first [B, W] codebook 0's embedding in the talker's table,
         codes [B, n] of the first n codebooks -> logits [B, n - 1, V] of codebooks 1 to n - 1.
+        `attend`: other than `Causal`.
         """
         embedded = [self.embed(i, codes[:, i]) for i in range(1, codes.shape[1] - 1)]
         x = self.small_to_mtp_projection(torch.stack((hidden, first, *embedded), 1))  # [B, n, w]
         positions = torch.arange(x.shape[1], device=x.device)[None]
-        out = self.model(x, positions, Causal())[:, 1:].unbind(1)
+        out = self.model(x, positions, attend or Causal())[:, 1:].unbind(1)
         return torch.stack([head(x) for head, x in zip(self.lm_head, out, strict=False)], 1)
 
     def sample(self, hidden: Tensor, first: Tensor, choose: Choose) -> tuple[Tensor, Tensor]:

@@ -68,7 +68,7 @@ class Talker(nn.Module):
         """Hidden states [..., width] -> codebook 0's logits [..., codes]."""
         return self.codec_head(hidden)
 
-    def predict(self, hidden: Tensor, codes: Tensor) -> Tensor:
+    def predict(self, hidden: Tensor, codes: Tensor, attend: Attend | None = None) -> Tensor:
         """Logits [B, n - 1, V] of codebooks 1 to n - 1 given the codes of the first n, mostly all
         16: hidden [B, width], codes [B, n]."""
-        return self.code_predictor(hidden, self.embed_first(codes[:, 0]), codes)
+        return self.code_predictor(hidden, self.embed_first(codes[:, 0]), codes, attend)

@@ -16,7 +16,15 @@ LAYERS = (2, 4)  # the later layer can use the earlier one's alignment
 NEAR = 1  # rows beside the target that count as well, since times within a word are estimates
 
 
-class GuidedAttention(Causal):
+class UncompiledAttention(Causal):
+    """Causal attention that is no part of what is compiled around it."""
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return super().__call__(layer, q, k, v)
+
+
+class GuidedAttention(UncompiledAttention):
     """Causal attention that collects the guidance loss of the first head of `LAYERS`."""
 
     def __init__(self, spoken_row: Tensor) -> None:
@@ -24,6 +32,7 @@ class GuidedAttention(Causal):
         self._spoken_row = spoken_row  # [B, T] row of the text, or NONE
         self.losses: list[Tensor] = []  # one per layer: [B, T], 0 without a target
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         if layer in LAYERS:
             self.losses.append(guidance_loss(q[:, 0], k[:, 0], self._spoken_row))
