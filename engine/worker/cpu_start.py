@@ -163,9 +163,7 @@ class CpuStart:
             self._cache.keep_seconds(self._frame_key(threads), times.note())
 
     def _frame_key(self, threads: int) -> str:
-        from engine.worker.kernels.cpu.compiler import VERSION
-
-        return json.dumps(["frames", self._talker_key, self._codec_key, VERSION, threads])
+        return json.dumps(["frames", self._talker_key, self._codec_key, *_kernels(), threads])
 
     def codec(self, threads: int, codec: CodecDecoder) -> CpuStep | None:
         """The decoder, given without memory, on its kernel, which is known to be right; None:
@@ -190,9 +188,7 @@ class CpuStart:
         self._proof(self._codec_key, threads).keep({"decode": step.decoder.threads})
 
     def _proof(self, key: str, threads: int) -> KernelProof:
-        from engine.worker.kernels.cpu.compiler import VERSION
-
-        return KernelProof(self._cache, json.dumps([key, VERSION, threads]))
+        return KernelProof(self._cache, json.dumps([key, *_kernels(), threads]))
 
 
 def _takes_panels(bits: int | None) -> bool:
@@ -201,18 +197,22 @@ def _takes_panels(bits: int | None) -> bool:
     return bits == 4 and nibbles.VNNI
 
 
+def _kernels() -> list[object]:
+    """What is found of kernels here depends on their sources and on the registers that this process
+    may use; packed weights do not, and whoever deletes them may compile nothing."""
+    from engine.worker.kernels.cpu import amx
+    from engine.worker.kernels.cpu.compiler import VERSION
+
+    return [VERSION, amx.permitted()]
+
+
 def _machine() -> list[str]:
-    """What packed weights and kernels depend on: the processor, what a process may use of it, and
-    what compiles for it."""
+    """What packed weights and kernels depend on: the processor, and what compiles for it."""
     import llvmlite
     import numba
     from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 
-    from engine.worker.kernels.cpu import amx
-
     features = sorted(name for name, there in get_host_cpu_features().items() if there)
     versions = torch.__version__, numba.__version__, llvmlite.__version__
     named = (str(each) for each in (numba.config.CPU_NAME, numba.config.CPU_FEATURES))
-    if amx.permitted():
-        features.append("tile registers")  # else kernels were not tried with these
     return [get_host_cpu_name(), *features, *named, *versions]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +99,17 @@ def test_nothing_of_a_model_that_is_removed_is_kept(tmp_path: Path) -> None:
         assert len([*cache.glob("talker-*.packed")]) == 2
         forget_packed(tmp_path / "ann", cache)  # by another program
         assert {*cache.glob("talker-*.packed")} == kept
+
+
+def test_a_program_that_compiles_nothing_forgets_a_packed_talker(tmp_path: Path) -> None:
+    talker = load_talker(MINI, torch.device("cpu"), torch.float32, "8bit")
+    assert CpuStart(StartCache(tmp_path), MINI, "8bit").keep_talker(talker, 1)
+    assert list(tmp_path.glob("*.packed"))
+    given = f"Path({str(MINI)!r}), Path({str(tmp_path)!r})"
+    code = f"from pathlib import Path; import engine; engine.forget_packed({given})"
+    told = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-c", code], env=told, check=True)
+    assert not list(tmp_path.glob("*.packed"))
 
 
 def test_what_frames_take_is_kept_with_what_is_known_of_their_kernels(tmp_path: Path) -> None:

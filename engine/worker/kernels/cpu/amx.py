@@ -27,7 +27,8 @@ from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.llvm import BYTE, LANES, LONG
 from engine.worker.kernels.cpu.tiles import AHEAD, WIDE, follow
 
-AVAILABLE = WIDE and llvm.compiles_for("amx-tile") and llvm.compiles_for("amx-bf16")
+# inputs become bfloat16 outside of these registers
+AVAILABLE = WIDE and all(map(llvm.compiles_for, ("amx-tile", "amx-bf16", "avx512bf16")))
 HIGH = 16  # rows of a register
 ROWS, VECTORS = 2 * HIGH, 2  # of a product
 SIZE = ROWS * VECTORS * LANES  # its sums

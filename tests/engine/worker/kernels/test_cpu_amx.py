@@ -4,7 +4,11 @@ other rows there are."""
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +20,12 @@ from numba import njit, types
 from numba.extending import intrinsic
 from torch import Tensor
 
-from engine.worker import cpu_start
+from engine.worker.cpu_start import CpuStart
 from engine.worker.kernels.cpu import amx, llvm, tiles
 from engine.worker.kernels.cpu.row_products import SPAN, Inputs, Tiles
 from engine.worker.kernels.cpu.tiles import KEEP, LANES, RESIDUAL, SNAKE, STORE, pack
+from engine.worker.loading.start_cache import StartCache
+from studio.cli.app_context import MINI
 
 AMX = pytest.mark.skipif(not amx.permitted(), reason="this processor has no tile registers")
 IN_USE = 1 << 18  # of tile registers, in what the processor saves for a thread
@@ -149,11 +155,24 @@ def test_a_prompts_inputs_are_bfloat16_where_registers_multiply_them(
     assert not tiled or unpacked.nbytes == 2 * 2 * SPAN * 64 * 2
 
 
-def test_kernels_are_tried_again_where_registers_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
+def test_kernels_are_tried_again_where_registers_are_refused_but_nothing_is_packed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = []
+    """A program that may use them deletes what one that was refused has packed."""
+    kernels, packed = [], []
     for permitted in (False, True):
         monkeypatch.setattr(amx, "permitted", lambda permitted=permitted: permitted)
-        known.append(cpu_start._machine())
-    assert known[0] != known[1]
+        start = CpuStart(StartCache(tmp_path), MINI, "8bit")
+        kernels.append((start.talker_proof(1).file, start._frame_key(1)))
+        packed.append((start._talker_key, start._codec_key))
+    assert all(one != two for one, two in zip(*kernels, strict=True))
+    assert packed[0] == packed[1]
+
+
+@AMX
+def test_registers_are_left_alone_where_nothing_else_makes_bfloat16() -> None:
+    """Inputs could not be rounded: LLVM would end the process."""
+    code = "from engine.worker.kernels.cpu import amx; assert not amx.permitted()"
+    named = llvm.features().replace("+avx512bf16", "-avx512bf16")
+    told = {**os.environ, "NUMBA_CPU_FEATURES": named}
+    subprocess.run([sys.executable, "-c", code], env=told, check=True)
