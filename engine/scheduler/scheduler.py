@@ -211,7 +211,7 @@ class Scheduler:
         left = min(self._unfilled_rows(), most)
         seconds = batch_planner.next_step_seconds(rows, filled, left, self.step_cost)
         lag = seconds if self._audio_follows else 0.0
-        frame = self.step_cost.codec_frame(rows or 1)
+        frame = self.step_cost.codec_frame
         alone, latest = self.step_cost.alone, self.step_cost.latest
         pace = policy.Pace(seconds, alone, latest, lag, frame, max(1, rows))
         pieces = batch_planner.plan_codec_decode(

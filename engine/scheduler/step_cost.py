@@ -85,7 +85,7 @@ class StepCost:
 
     def __init__(self) -> None:
         self.decode, self.prefill = LinearCost(), LinearCost()
-        self.codec = LinearCost()  # of a frame of each row, where it runs beside the steps
+        self._codec = 0.0, 0.0  # weight and seconds of a frame, where it runs beside the steps
         self.latest = 0.0  # seconds of the last step; 0: it had prompts
 
     def observe(self, rows: int, prompt_rows: int, seconds: float) -> None:
@@ -96,23 +96,26 @@ class StepCost:
             self.decode.observe(rows, seconds)
 
     def observe_codec(self, rows: int, frames: int, seconds: float) -> None:
-        """The codec took so long for some frames, beside steps of so many rows."""
+        """The codec took so long for some frames, beside a step of so many rows."""
         if rows and frames and seconds:
-            self.codec.observe(rows, rows * seconds / frames)
+            made, took = self._codec
+            self._codec = made * FORGET + 1, took * FORGET + seconds / frames
 
-    def codec_frame(self, rows: int) -> float:
-        """Seconds of a frame in the codec beside steps of so many rows; 0 if it is part of them."""
-        return self.codec.seconds(rows) / rows if rows and self.codec else 0.0
+    @property
+    def codec_frame(self) -> float:
+        """Seconds of a frame in the codec beside the steps; 0 if it is part of them."""
+        weight, seconds = self._codec
+        return seconds / weight if weight else 0.0
 
     def seconds(self, rows: int) -> float:
         """A step of this many decode rows, without prompts; what the codec takes for as many frames
         beside it, if that is more."""
-        return max(self.decode.seconds(rows), rows * self.codec_frame(rows))
+        return max(self.decode.seconds(rows), rows * self.codec_frame)
 
     @property
     def alone(self) -> float:
         """The same for one row, as far as anything is known of it."""
-        return max(self.decode.expected(1), self.codec_frame(1))
+        return max(self.decode.expected(1), self.codec_frame)
 
     def expected(self, seconds: float, most: int) -> tuple[int, float]:
         """How many rows a step takes in this time, at least one, and how long that step is.
@@ -124,7 +127,7 @@ class StepCost:
             return 1, 0.0
 
         def step(rows: int) -> float:
-            return max(line.expected(rows), rows * self.codec_frame(rows))
+            return max(line.expected(rows), rows * self.codec_frame)
 
         rows = next((rows for rows in range(most, 1, -1) if step(rows) <= seconds), 1)
         return rows, step(rows)
@@ -133,5 +136,5 @@ class StepCost:
         """The largest row count whose step takes no longer; at least one."""
         if not self.decode:
             return 1
-        rows = self.decode.within(seconds, most)
-        return max(1, self.codec.within(seconds, rows) if self.codec else rows)
+        most = min(most, int(seconds / self.codec_frame)) if self.codec_frame else most
+        return max(1, self.decode.within(seconds, most))

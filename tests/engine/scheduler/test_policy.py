@@ -327,12 +327,12 @@ def test_the_slower_of_steps_and_the_codec_beside_them_counts():
     for _ in range(30):
         step_cost.observe(1, 0, 0.01)
     assert step_cost.rows_within(0.064, 64) == 6
-    assert step_cost.codec_frame(1) == 0.0
+    assert step_cost.codec_frame == 0.0
     for _ in range(30):
         step_cost.observe_codec(1, 4, 0.08)
         step_cost.observe_codec(2, 4, 0.08)
         step_cost.observe_codec(0, 4, 0.001)  # on cores that a step would have
-    assert step_cost.codec_frame(3) == pytest.approx(0.02, rel=0.01)
+    assert step_cost.codec_frame == pytest.approx(0.02, rel=0.01)
     assert step_cost.seconds(1) == step_cost.alone == pytest.approx(0.02, rel=0.01)
     assert step_cost.seconds(3) == pytest.approx(0.06, rel=0.01)
     assert step_cost.rows_within(0.064, 64) == 3
