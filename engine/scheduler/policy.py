@@ -187,7 +187,11 @@ def _tight_chunk_size(
     needed, ready = max(pace.step, pace.latest) * settings.lead_factor, attempt.undecoded_frames
     if pace.slow and (attempt.before_first_chunk or lead <= needed):
         return settings.chunk_schedule[-1]
-    lasting = (size for size in reversed(allowed) if max(1, size - ready) * needed <= lead)
+    lasting = (
+        size
+        for size in reversed(allowed)
+        if max(1, size - ready) * needed + size * pace.frame <= lead
+    )
     return next(lasting, settings.chunk_schedule[0])
 
 
@@ -233,9 +237,11 @@ def is_awaited(start: int, lead: float, frames: int, pace: Pace) -> bool:
 
 def most_frames(pace: Pace, settings: EngineSettings) -> int:
     """Of a chunk. A first chunk waits until what the codec has beside the steps is done, so that
-    should not take longer than a frame plays."""
+    should not take longer than a frame plays; where nobody else would, one that lasts until the
+    second may."""
     sizes = settings.chunk_schedule
-    return next((size for size in reversed(sizes) if size * pace.frame <= FRAME_SECONDS), sizes[0])
+    quick = (size for size in reversed(sizes) if size * pace.frame <= FRAME_SECONDS)
+    return max(next(quick, sizes[0]), _first_chunk_size(pace, settings) if pace.rows == 1 else 0)
 
 
 def frames_to_decode(attempt: Attempt, wanted: int, most: int, settings: EngineSettings) -> int:

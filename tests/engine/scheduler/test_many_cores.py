@@ -93,3 +93,20 @@ def test_nobody_is_later_than_where_steps_wait_for_the_codec(
     for seed in range(2):
         beside, before = (crowd(known, streams, each, seed) for each in (True, False))
         assert beside.late <= before.late
+
+
+@pytest.mark.parametrize(("step", "frame"), [(0.05, 0.045), (0.062, 0.045), (0.076, 0.022)])
+def test_one_after_the_other_hears_no_gap_however_slow_the_codec_is_beside_steps(
+    step: float, frame: float
+) -> None:
+    """A frame takes less than it plays. A first chunk lasts until the second one, and a chunk is
+    only as large as there is time to decode it."""
+    simulation = Simulation(Costs(step, decoded_frame=frame), max_num_seqs=8, pipeline_depth=0)
+    simulation.worker.codec_beside = True
+    simulation.engine.loop.scheduler.step_cost.decode.anchor({0: 0.0, 1: step})
+    source = random.Random(1)
+    for _ in range(6):
+        ask(simulation, text(source.randint(25, 90), source), seed=source.randrange(1000))
+        simulation.finish()
+    _, *others = simulation.listeners  # from the first one times are known
+    assert [gap for each in others for gap in each.gaps if gap > HEARD] == []
