@@ -90,13 +90,17 @@ class SharedCores:
         from engine.worker.kernels.cpu.threads import counts_to, tried  # needs numba
 
         counts = counts_to(min(runner.threads, self.count))
-        steps = {
-            rows: tried(partial(runner.run_step, rows), counts)
-            for rows in sorted(self._rows(runner, codec))
-        }
-        chunk = tried(partial(codec.run_chunk, TIMED_FRAMES), counts_to(codec.threads))
+        times = FrameTimes({}, {})
+        for rows in sorted(self._rows(runner, codec)):
+            if times.known:
+                steps = tried(partial(runner.run_step, rows), counts)
+                times = FrameTimes({**times.steps, rows: steps}, {})
+        if times.known:
+            chunk = tried(partial(codec.run_chunk, TIMED_FRAMES), counts_to(codec.threads))
+            frame = {count: seconds / TIMED_FRAMES for count, seconds in chunk.items()}
+            times = FrameTimes(times.steps, frame)
         runner.leave_cores(self.count)
-        return FrameTimes(steps, {n: seconds / TIMED_FRAMES for n, seconds in chunk.items()})
+        return times
 
 
 def _quiet(run: Callable[[], object]) -> bool:

@@ -238,3 +238,15 @@ def test_a_busy_machine_decides_nothing_and_is_believed_only_where_frames_are_sh
     assert set(times.steps) == {1}
     assert kernels.shares.codec(1) == 0
     assert bool(start.kept) == (cores == 2 and (quick or quiet))
+
+
+def test_others_who_have_the_cores_are_not_held_up_by_trials(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They may be listeners of a talker that was loaded before."""
+    lost = iter(range(0, 1 << 20, 1000))
+    monkeypatch.setattr("engine.worker.kernels.cpu.threads._lost_cores", lambda: next(lost))
+    kernels = Kernels(16)
+    divide(kernels, Start())
+    assert kernels.steps == {(1, kernels.threads)}
+    assert not kernels.chunks

@@ -106,8 +106,15 @@ def counts_to(most: int) -> list[int]:
 
 
 def tried(run: Callable[[int], object], counts: Iterable[int]) -> dict[int, float]:
-    """Seconds of a run by number of threads; infinite: others had the cores meanwhile."""
-    return {count: _undisturbed(run, count) for count in counts}
+    """Seconds of a run by number of threads; infinite: others had the cores meanwhile, and no more
+    are tried, since listeners may be among them. Runs on many threads, which are short, come first.
+    """
+    found: dict[int, float] = {}
+    for count in sorted(counts, reverse=True):
+        found[count] = _undisturbed(run, count)
+        if math.isinf(found[count]):
+            break
+    return dict(sorted(found.items()))
 
 
 def timed(run: Callable[..., object], *given: object) -> tuple[float, bool]:
