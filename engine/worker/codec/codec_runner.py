@@ -8,6 +8,7 @@ for it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -87,6 +88,7 @@ class CodecRunner:
         self._padding_row, self._hop, self._weights = slots, codec.config.hop, codec.bytes
         self._stepper = select_codec(codec, self._state, slots)
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
+        self._padding = threading.Lock()  # another talker may be timed while a reference is decoded
         self._thread: ThreadPoolExecutor | None = None  # made when it is needed
         self._decoding: Decoding | None = None  # the last that it was given
 
@@ -143,9 +145,10 @@ class CodecRunner:
         """A chunk that nobody hears, on the padding row and at most so many threads."""
         row = [self._padding_row]
         codes = torch.zeros(1, frames, CODEBOOKS, dtype=torch.int16, device=self._device)
-        self._limit_threads(threads)
-        self._stepper(row, codes, (frames,))
-        self._stepper.reset(row)
+        with self._padding:
+            self._limit_threads(threads)
+            self._stepper(row, codes, (frames,))
+            self._stepper.reset(row)
 
     def _limit_threads(self, threads: int) -> None:
         if self._kernel is not None:
@@ -214,11 +217,14 @@ class CodecRunner:
         return self._cache.get(reference.key, lambda: self._decode_reference(reference), _size)
 
     def _decode_reference(self, reference: ReferencePrompt) -> CodecState:
-        """The state after a reference."""
+        """The state after a reference, decoded on all threads: no step runs meanwhile."""
         row = to_device([self._padding_row], self._device)
-        self._state.reset(row)
-        self._stepper.prime(self._padding_row, to_device(reference.codes, self._device))
-        return self._state.snapshot(row)
+        self.wait()
+        with self._padding:
+            self._limit_threads(self.threads)
+            self._state.reset(row)
+            self._stepper.prime(self._padding_row, to_device(reference.codes, self._device))
+            return self._state.snapshot(row)
 
 
 def _merge(work: Sequence[Due]) -> Due:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.model.codec import CodecDecoder
+from engine.plan import ReferencePrompt
 from engine.worker.codec.codec_graphs import CpuStep, EagerCodec
 from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.codec.cpu_decoder import CpuDecoder, PackedCodec
@@ -173,3 +174,47 @@ def test_its_thread_ends_with_it(codec: CodecDecoder) -> None:
     assert len(set(threading.enumerate()) - before) == 1
     runner.close()
     wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+@torch.inference_mode()
+def test_a_reference_is_not_mixed_with_chunks_that_are_timed_for_another_talker(
+    codec: CodecDecoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both take the row that no stream has."""
+    runners = [make_runner(codec) for _ in range(2)]
+    reference, prime = ReferencePrompt("one", (), codes_of(8)[0].numpy()), EagerCodec.prime
+    runners[0].open([(0, reference)])
+    with ThreadPoolExecutor(1) as loading:
+
+        def primed(own: EagerCodec, row: int, codes: Tensor) -> None:
+            prime(own, row, codes)
+            chunk = loading.submit(torch.inference_mode()(runners[1].run_chunk), 4, 1)
+            wait([chunk], 0.2)  # long enough for one that does not wait
+
+        monkeypatch.setattr(EagerCodec, "prime", primed)
+        runners[1].open([(0, reference)])
+    work = [([0], codes_of(3, 1), [3])]
+    assert sound(runners[0].decode(work)) == sound(runners[1].decode(work))
+    for runner in runners:
+        runner.close()
+
+
+@torch.inference_mode()
+def test_a_reference_is_decoded_on_all_threads_after_a_chunk_on_few(
+    codec: CodecDecoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No step runs meanwhile."""
+    decoder = CpuDecoder(PackedCodec(codec, "float32"), 2)
+    runner = CodecRunner(CpuStep(decoder), SLOTS, LRUCache(1), torch.float32)
+    prime, found = EagerCodec.prime, []
+
+    def primed(own: EagerCodec, row: int, codes: Tensor) -> None:
+        found.append((decoder.team.most, runner.threads_at_work))
+        prime(own, row, codes)
+
+    monkeypatch.setattr(EagerCodec, "prime", primed)
+    audio = runner.decode([([1], codes_of(6), [6])], 1)
+    runner.open([(0, ReferencePrompt("one", (), codes_of(8)[0].numpy()))])
+    assert found == [(2, 0)]
+    assert list(sound(audio)) == [1]
+    runner.close()
