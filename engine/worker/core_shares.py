@@ -102,7 +102,7 @@ class CoreShares:
         step, codec = max(self.times.steps[1]), max(self.times.codec)
         if step + codec <= self.cores:
             return codec
-        if len(self.times.codec) < 2:  # not tried
+        if len(self.times.codec) == len(self.times.steps[1]) == 1:  # not tried
             return 0
         counts = range(1, min(codec, self.cores - 1) + 1)
         best = min(counts, key=lambda threads: self._beside(rows, threads), default=0)

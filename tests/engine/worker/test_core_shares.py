@@ -94,3 +94,10 @@ def test_a_share_that_is_forced_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(CoreShares, "forced", 3)
     assert CoreShares(14, times(FOUR_BITS)).codec(1) == 3
     assert CoreShares(2, FrameTimes({1: {2: 0.1}}, {2: 0.1})).codec(1) == 1
+
+
+def test_a_codec_that_is_fastest_on_one_thread_runs_beside_steps_too() -> None:
+    one = FrameTimes({1: {1: 0.012, 2: 0.007, 3: 0.006, 4: 0.005}}, {1: 0.004})
+    shares = CoreShares(4, one)
+    assert shares.codec(1) == 1
+    assert shares.seconds(1) == 0.006
