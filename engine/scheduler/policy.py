@@ -147,7 +147,7 @@ def next_chunk_size(
         return sizes[-1]
     early = attempt.sequence.early_start if pace.slow else "off"
     if early == "pauses":
-        return min(EARLY_FRAMES, sizes[-1])
+        return max(sizes[0], min(EARLY_FRAMES, sizes[-1]))
     if early == "pieces":
         return sizes[min(attempt.schedule_index + 1, len(sizes) - 1)]
     if attempt.before_first_chunk and not attempt.planned_codec_frames:

@@ -10,7 +10,7 @@ from engine.engine import Engine
 from engine.testing import Costs, fake_worker
 from engine.testing.fake_worker import TONES
 from engine.types import FRAME_SAMPLES, Pcm
-from tests.support.simulation import Listener, Simulation
+from tests.support.simulation import Listener, Simulation, ask
 
 SLOW, NEARLY, QUICK = 0.16, 0.07, 0.02  # seconds of a frame
 TEXT = "a" * 120
@@ -113,3 +113,10 @@ def test_silence_between_pieces_is_no_fault_of_the_engine(early: EarlyStart) -> 
     engine.loop.scheduler.step_cost.decode.anchor({1: SLOW})
     simulation.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early_start=early))])
     assert engine.stats().gaps == 0
+
+
+def test_a_chunk_schedule_that_begins_with_large_chunks_ends_no_speech() -> None:
+    simulation = Simulation(Costs(step=SLOW), pipeline_depth=0, chunk_schedule=(6, 12))
+    listener = ask(simulation, TEXT, early_start="pauses")
+    simulation.finish()
+    assert listener.frames == len(TEXT)
