@@ -50,6 +50,34 @@ MENDS = (
         rb"for(let[r,i]of n.targets)s.has(r)||(s.add(r),"
         rb"i&&(m.get(r)??m.set(r,[]).get(r)).push(i))}}let n=m.get(e.id)??[];",
     ),
+    # A tab that is open from the start tells that it is chosen, though nobody did: what the page's
+    # opening or the tab around has asked for would be asked for twice. Tabs know whether one was.
+    (
+        re.compile(
+            rb"(\b(\w+)=)(\w+\(\w+\(\)\?\?\w+\[0\]\?\.id\?\?!1\))"
+            rb"(.{0,3000}?\w+\(\2,e\),)(?=\w+\(\w+,\w+\.findIndex)",
+            re.DOTALL,
+        ),
+        rb"\1Object.assign(\3,{fresh:!0})\4\2.fresh=!1,",
+    ),
+    (
+        re.compile(
+            rb"(selected_tab:(\w+),selected_tab_index:\w+\}=.*?\(\)===e&&)"
+            rb"(?=\w+\(\)\.then\(\(\)=>\w+\.onselect)",
+            re.DOTALL,
+        ),
+        rb"\1!\2.fresh&&",
+    ),
+    # What a browser keeps is told as a change once the page has read it, enciphered and written
+    # anew. Events of the opening find it there.
+    (
+        re.compile(
+            rb"(let (\w+)=(\w+)\.props\.value;\w+\(\(\)=>\{\2!==\3\.props\.value&&\(\2=.*?"
+            rb"\w+\(\(\)=>\{\w+\(\))(?=\}\))",
+            re.DOTALL,
+        ),
+        rb"\1,\2=\3.props.value",
+    ),
     # Every press tells every component that ever waited how it stands, before its request is sent.
     # Only components whose state has changed are updated.
     (

@@ -22,6 +22,11 @@ export async function fill(name, choices, ...now) {
   return Promise.all(kept.map((value, n) => (there(value, n) ? filled(value) : now[n])));
 }
 
+// What is said in a recording; nothing where the recording is gone.
+export function wordsOf(recording, words) {
+  return recording ? words : '';
+}
+
 export function keep(name, ...now) {
   if (!drafts.has(name)) return [];
   try {

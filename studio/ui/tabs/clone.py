@@ -33,7 +33,8 @@ from engine import (
 from studio.context import Studio
 from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About
-from studio.ui.drafts import keep_draft
+from studio.ui.drafts import SCRIPT, keep_draft
+from studio.ui.gradio_compat.scripts import on_event
 from studio.ui.i18n import both, errors_shown, tell, warning, word
 from studio.ui.live_player import live_player, plays
 from studio.ui.recordings.checks import METER, checks_of, level_meter
@@ -316,7 +317,8 @@ def build(studio: Studio) -> None:
         audio.stop_recording(_read_aloud, read, transcript, queue=False, **QUIET)
     filled = keep_draft("clone", [audio, transcript, controls.phrase, *form.fields])
     if filled is not None:  # clears the transcript with the recording
-        filled.then(_left, [audio, transcript], transcript, queue=False, **QUIET)
+        left = on_event(SCRIPT, "wordsOf")
+        filled.then(None, [audio, transcript], transcript, js=left, queue=False, **QUIET)
     on_show(tab.models, [model], [model])
     voice = [audio, transcript, agreed, model]
     triggers = [controls.speak.click, controls.phrase.submit]
@@ -378,10 +380,6 @@ def _read_aloud(path: str | None, line: str, transcript: str) -> Update:
 def _another() -> tuple[str, bool]:
     """Clear transcript and consent: they belong to one recording."""
     return "", False
-
-
-def _left(path: str | None, transcript: str) -> str:
-    return transcript if path else ""
 
 
 def _endpoint(tab: CloneTab) -> None:

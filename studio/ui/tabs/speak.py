@@ -16,6 +16,7 @@ from studio.takes.event_transport import Payload
 from studio.ui import take_card
 from studio.ui.drafts import back, browser_id, keep_draft
 from studio.ui.endpoints import Endpoints
+from studio.ui.gradio_compat.events import Dependency, run_after
 from studio.ui.i18n import word
 from studio.ui.live_player import live_player, plays
 from studio.ui.speech_form import SPEEDS
@@ -109,11 +110,11 @@ def build(
         text, picker.voice, language, instruct, seed, advanced, speed, spellings, start, mood, model
     )
     _watch(speaking, fields, count, about.told, lock, dice)
-    _pick(speaking, picker, about, favourites or favourite_voices())
-    on_show(speaking.starts, [start], also=[back()])
+    listing = _pick(speaking, picker, about, favourites or favourite_voices())
+    on_show(speaking.starts, [start], also=[back()], opening=False, queue=False)
     wanted = gr.Textbox("", elem_id="speak-wanted", elem_classes="timbre-unseen")
     wanted.change(speaking.use, wanted, [picker.voice, wanted], **QUICK)
-    _draft(speaking, fields, lock, about.told)
+    _draft(speaking, fields, lock, about.told, listing)
     _speak(speaking, fields, player, speak, about.listen, outcome)
     _again(studio, speaking, player, outcome, fields, lock)
     _show(speaking, player, outcome, seed, lock)
@@ -197,33 +198,37 @@ def _watch(
     now = [fields.voice, fields.language]
     looks = [about, fields.instruct, fields.model]
     given = [fields.voice, fields.model]
-    on_show(speaking.arrive, now, now, opening=False)  # when it opens: after the draft
+    on_show(speaking.arrive, now, now, opening=False)  # when it opens: `_draft`
     on_show(speaking.picked, looks, given, [fields.voice.change], opening=False)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 
 
 def _pick(
     speaking: SpeakHandlers, picker: VoicePicker, about: About, favourites: gr.BrowserState
-) -> None:
-    """Events of the cards' list, the search and the star."""
+) -> Dependency:
+    """Events of the cards' list, the search and the star; the one that lists the cards."""
     listed = [picker.search, favourites, picker.voice]
     shown = [picker.cards, about.star]
-    on_show(speaking.listed, shown, listed, [picker.search.change, favourites.change])
+    also = [picker.search.change, favourites.change]
+    listing = on_show(speaking.listed, shown, listed, also, opening=False, queue=False)
     picker.voice.change(speaking.starred, [favourites, picker.voice], about.star, **QUICK)
     picked = [picker.voice, picker.search]
     picker.search.submit(speaking.find, listed, picked, **QUIET)
     about.star.click(speaking.star, [favourites, picker.voice], favourites, **QUICK)
+    return listing
 
 
-def _draft(speaking: SpeakHandlers, fields: Fields, lock: gr.Checkbox, about: gr.HTML) -> None:
-    """Restore the draft; voices and languages that no longer exist are replaced."""
+def _draft(
+    speaking: SpeakHandlers, fields: Fields, lock: gr.Checkbox, about: gr.HTML, listing: Dependency
+) -> None:
+    """Restore the draft; voices and languages that no longer exist are replaced. What the tab asks
+    for when it is shown, it asks for then, at once."""
     filled = keep_draft("speak", [*fields.all(), lock])
     if filled is not None:
-        now = [fields.voice, fields.language]
-        looks = [about, fields.instruct, fields.model]
-        filled.then(speaking.arrive, now, now, **QUICK).then(
-            speaking.picked, [fields.voice, fields.model], looks, **QUICK
-        ).then(speaking.moods, [fields.mood.menu], [fields.mood.menu], **QUICK)
+        given = [fields.voice, fields.language, fields.model, fields.mood.menu]
+        looks = [about, fields.instruct, fields.model, fields.mood.menu, fields.start]
+        filled.then(speaking.opened, given, [fields.voice, fields.language, *looks], **QUICK)
+        run_after(listing, filled)
 
 
 def _speak(

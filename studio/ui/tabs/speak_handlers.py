@@ -162,9 +162,15 @@ class SpeakHandlers:
             spoken["value"] = "auto"
         return gr.skip() if there else self.first(), spoken
 
-    def moods(self, now: str | None) -> Update:
-        """The menu of moods, with those that are there now."""
-        return listed_anew(self._studio, now)
+    def opened(
+        self, voice: str | None, language: str | None, model: str | None, mood: str | None
+    ) -> tuple[Update, ...]:
+        """What is told and offered for the fields of a draft: `arrive`, `picked`, the moods and
+        `starts`."""
+        arrived = self.arrive(voice, language)
+        spoken = voice if self._there(voice or "") else self.first()
+        moods = listed_anew(self._studio, mood)
+        return *arrived, *self.picked(spoken, model), moods, self.starts()
 
     def starts(self) -> Update:
         """The choice of how playback starts, where speech is generated slower than real time."""

@@ -185,7 +185,9 @@ def _wire(studio: Studio, found: Found, sides: TakeCompare, player: gr.HTML) -> 
             yield payload
 
     # change: Gradio's `input` is a key pressed, so a pasted word would find nothing
-    triggers = [found.words.change, found.which.input, found.owner.change]
+    triggers = [found.words.change, found.which.input]
+    if studio.guests:  # of whom each has a list of their own
+        triggers.append(found.owner.change)
     listed = [found.page, found.rows, found.more]
     wanted = [found.words, found.which, found.page, found.owner]
     on_show(tab.listed, listed, wanted, [*triggers, changes.change, back()])

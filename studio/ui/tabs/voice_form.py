@@ -164,6 +164,7 @@ def on_show(
     **how: Any,
 ) -> Dependency:
     """Run when a tab around this is chosen or (`opening`) the page opens with it, and at `also`.
+    A tab that the page opens with is not chosen (gradio_compat/script_mends.py).
 
     All are one event of Gradio's, which runs once at a time and once more for what came meanwhile:
     an older answer never replaces a newer one. `how`: more arguments of that event.

@@ -40,6 +40,7 @@ from studio.ui.speech_form import (
     draw_seed,
     read_seed,
 )
+from studio.ui.tabs.mood_field import listed_anew
 from studio.ui.tabs.speak_handlers import ADVANCED, SHOWN, WELCOME, SpeakHandlers, read
 
 TEXT = "Good evening, everybody."
@@ -275,8 +276,8 @@ def test_the_menu_of_moods_leaves_alone_what_is_chosen_and_there(studio: Studio)
     shift = learn_shift([(np.ones(16, np.float32), np.arange(16, dtype=np.float32))])
     studio.library.moods.save("glad", shift, speaker_space(fake_capabilities()))
     for there in ("", "glad"):
-        assert "value" not in SpeakHandlers(studio).moods(there)
-    assert SpeakHandlers(studio).moods("sad")["value"] == ""
+        assert "value" not in listed_anew(studio, there)
+    assert listed_anew(studio, "sad")["value"] == ""
 
 
 def test_a_mood_is_put_on_and_kept_with_the_take(studio: Studio) -> None:

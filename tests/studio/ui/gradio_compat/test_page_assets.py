@@ -90,6 +90,23 @@ def test_only_components_that_stand_otherwise_are_told() -> None:
     assert mended(plain).count(b"this.loading_stati.current).filter(([e,t])=>{let n=this.told") == 1
 
 
+def test_every_script_of_gradios_has_a_name_by_which_it_is_kept(folder: Path) -> None:
+    scripts = [each.name for each in FOLDER.iterdir() if each.suffix in (".js", ".css")]
+    assert [name for name in scripts if name not in PageAssets(FastAPI(), FOLDER)._files] == []
+
+
+def test_tabs_know_whether_one_was_chosen() -> None:
+    """One alone of these two mends would change nothing."""
+    made = [mended(path.read_bytes()) for path in FOLDER.glob("Index-*.js")]
+    assert (
+        sum(
+            len(re.findall(rb"\{fresh:!0\}.{1,3000}?\.fresh=!1,", each, re.DOTALL)) for each in made
+        )
+        == 2
+    )
+    assert sum(each.count(b".fresh&&") for each in made) == 1
+
+
 FINDS = """
 const leaf = (id) => ({ id });
 const inner = { id: 2, children: [leaf(3), { id: 4, children: [leaf(5)] }] };
