@@ -27,6 +27,7 @@ from studio.imports.projects.project_uploads import (
 )
 from studio.scripts.music.cue import PLAIN
 from studio.scripts.store import PROJECT_SUFFIX, ScriptStore
+from studio.ui.gradio_compat.events import in_turn
 from studio.ui.gradio_compat.scripts import on_event, on_load
 from studio.ui.i18n import both, word
 from studio.ui.live_player import live_player, plays, translated
@@ -246,8 +247,9 @@ def _changes(
     there = [page.picked, area.cast, reading.language]
     on_show(tab.offer, there, [hidden.opened, hidden.mine, hidden.view])
     page.read.click(tab.read, typed, shown, **QUIET)
+    act = in_turn(tab.act)
     for pressed in (area.lines.act, area.cast.act):
-        pressed(tab.act, typed, shown, trigger_mode="multiple", **QUIET)
+        pressed(act, typed, shown, trigger_mode="multiple", **QUIET)
     looks = [hidden.opened, hidden.view]
     hidden.timer.tick(tab.look, looks, [area.lines, hidden.timer], **BARE)
     moments = [moment for each in reading for moment in moments_of(each)]
