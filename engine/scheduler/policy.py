@@ -156,8 +156,7 @@ def next_chunk_size(
     allowed = sizes[: 1 + attempt.schedule_index + min(MAX_SIZE_STEPS, attempt.schedule_index + 1)]
     if pace.tight:
         return _tight_chunk_size(attempt, lead, pace, allowed, settings)
-    needed = pace.step * settings.lead_factor
-    needed += pace.frame
+    needed = pace.step * settings.lead_factor + pace.frame
     spare = lead - reserve - pace.lag
     return next((size for size in reversed(allowed) if size * needed <= spare), sizes[0])
 

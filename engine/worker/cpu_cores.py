@@ -26,8 +26,7 @@ log = logging.getLogger("timbre")
 class SharedCores:
     def __init__(self, cores: int) -> None:
         self._cores = cores
-        # with more than two one is left for streaming
-        self.count = min(cores, max(2, cores - 1))
+        self.count = step_threads(cores, LARGE_WEIGHTS)  # what is not left for streaming
 
     def leave(self, runners: Mapping[str, ModelRunner], codec: CodecRunner, prompts: bool) -> None:
         """Leave the codec its cores while the next kernels run beside it. Wait for it if it has all
