@@ -6,6 +6,7 @@ import { lifeOf } from '../lifetime.js';
 import { players } from '../player/player.js';
 import { Sound } from '../player/sound.js';
 import { addStyle } from '../style.js';
+import { isLate } from './late.js';
 import { LineDrag } from './line_drag.js';
 import { focusLine, keepOneStop, keyOnLine } from './line_keys.js';
 import { showMood, takeMood } from './line_mood.js';
@@ -19,7 +20,6 @@ const DRAFT = 'timbre-script-draft';
 const ALOUD = 'timbre-script-aloud'; // whether what is rendered is played, as it was ticked last
 const FOLLOW = 120; // ms between looks at what is heard
 const TOUCHED = 400; // ms for which selected words may still be made anew
-const LATE = 30; // s by which an answer may be older than what is shown; more is a clock that was put back
 const MOST_MINE = 100; // scripts that are remembered
 const TYPED = 250; // ms after the last letter of a search
 
@@ -55,12 +55,13 @@ function isSeen(node) {
 }
 
 class Board {
-  // tell: { act(detail), play(detail), words(line), changed() }
+  // tell: { act(detail), play(detail), words(line), changed(), late() }
   constructor(root, tell) {
     this.root = root;
     this.tell = tell;
     this.pieces = new Map(); // key -> { html, drawn, node }: `drawn` is the node as the server sent it
-    this.value = { number: '', items: [], changed: 0, heard: {}, answered: [], music: false };
+    this.value = { number: '', items: [], changed: 0, heard: {}, answered: [], music: false, view: '' };
+    this.pressed = 0; // when the answer to a press came last
     this.held = null; // what the pointer is down on
     this.pressing = false; // the pointer is down somewhere in the page
     this.comparing = new Set(); // lines whose takes are shown
@@ -95,9 +96,16 @@ class Board {
     root.addEventListener('input', (event) => this.searched(event));
   }
 
-  // value: { number, items: [[key, html], …], changed, heard: { take: [[sample, line], …] }, answered: [press, …], music }
+  // An answer of the server. One that is late has stopped the polls, too, if its script was silent.
+  take(value) {
+    if (isLate(value, this.value, performance.now() - this.pressed)) return this.tell.late();
+    if (!value.polled) this.pressed = performance.now();
+    this.show(value);
+  }
+
+  // value: { number, items: [[key, html], …], changed, heard: { take: [[sample, line], …] }, answered: [press, …],
+  // music, view, polled }
   show(value) {
-    if (this.isLate(value)) return;
     const [line, selector] = this.focused();
     if (value.number !== this.value.number) this.forgetView();
     const anew = value.number !== this.value.number || value.changed !== this.value.changed;
@@ -118,12 +126,6 @@ class Board {
     const gone = selector && !this.root.contains(document.activeElement); // a moved node loses it
     if (gone) this.root.querySelector(`article[data-line="${line}"] ${selector}`)?.focus();
     this.follow();
-  }
-
-  // Whether a poll read this before a press changed it, whose answer came first.
-  isLate({ number, changed }) {
-    const age = this.value.changed - changed;
-    return number === this.value.number && age > 0 && age < LATE;
   }
 
   focused() {
@@ -477,9 +479,10 @@ export function mount({ element, trigger, props, server, watch }, { lines }) {
     play: (detail) => trigger('play', detail),
     words: (asked) => server.words(asked),
     changed: () => trigger('changed', {}), // a script with music
+    late: () => trigger('late', {}),
   });
   board.show(props.value);
-  watch('value', () => board.show(props.value));
+  watch('value', () => board.take(props.value));
   if (!lines) return;
   const signal = lifeOf(root);
   document.addEventListener('input', ({ target }) => board.typed(target), { signal });

@@ -136,7 +136,9 @@ class ScriptTab:
             self.playback.attend(number)
         except RequestError:
             return gr.skip(), gr.Timer(active=False)
-        return self._lines(opened, view), gr.Timer(active=self.playback.busy(number))
+        lines = self._lines(opened, view)
+        lines["polled"] = True
+        return lines, gr.Timer(active=self.playback.busy(number))
 
     def back(self, number: str, mine: str, view: View, text: str, seen: str) -> Shown:
         """The tab is visible again: show or report what another tab changed."""

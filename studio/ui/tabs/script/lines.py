@@ -70,6 +70,8 @@ def lines_of(
         heard=heard,
         answered=answered,
         music=bool(opened.project.cues),
+        view=view.key,
+        polled=False,
     )
 
 

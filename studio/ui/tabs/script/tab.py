@@ -54,7 +54,7 @@ IMPORT = f"""
   <em role="alert"></em>
 </div>
 """
-BOARD_EVENTS = ("act", "play", "arrive", "back", "changed")
+BOARD_EVENTS = ("act", "play", "arrive", "back", "changed", "late")
 REFUSALS = (BROKEN, LENGTHLESS, TOO_LARGE, BUSY, NO_SPACE, TOO_SLOW)  # of an upload
 
 
@@ -252,6 +252,7 @@ def _changes(
         pressed(act, typed, shown, trigger_mode="multiple", **QUIET)
     looks = [hidden.opened, hidden.view]
     hidden.timer.tick(tab.look, looks, [area.lines, hidden.timer], **BARE)
+    area.lines.late(tab.watch, None, hidden.timer, **BARE)
     moments = [moment for each in reading for moment in moments_of(each)]
     read = [*looks, hidden.reading, *reading]
     saved = [area.lines, hidden.reading]

@@ -67,11 +67,22 @@ class Board(TypedDict):
     heard: dict[str, list[tuple[int, int]]]  # by take: where a line begins in it, and which
     answered: list[str]  # the latest presses that were carried out, as board.js has named them
     music: bool  # there is some, whose place and fields a change of the script may change
+    view: str  # which lines are shown, as `View.key` has it
+    polled: bool  # nobody pressed for it: the page may show something else by now
 
 
 def board(number: str, items: list[Item], changed: float = 0.0) -> Board:
     """One without sound."""
-    return Board(number=number, items=items, changed=changed, heard={}, answered=[], music=False)
+    return Board(
+        number=number,
+        items=items,
+        changed=changed,
+        heard={},
+        answered=[],
+        music=False,
+        view="",
+        polled=False,
+    )
 
 
 @dataclass(frozen=True)
@@ -123,6 +134,11 @@ class View:
     show: Show = "all"
     words: str = ""  # that a shown line has in its text or its speaker's name
     voices: str = ""  # in the names of the voices that the cast can choose among
+
+    @property
+    def key(self) -> str:
+        """Of the same lines the same."""
+        return f"{self.page} {self.show} {self.words}"
 
     def turned(self, page: int) -> View:
         return replace(self, page=max(0, page))

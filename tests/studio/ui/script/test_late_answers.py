@@ -1,0 +1,155 @@
+"""Answers of polls that come after a change of what is shown: they take nothing back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine import Library
+from engine.testing import Costs, FakeEngine
+from studio.context import open_studio
+from studio.scripts.rendering.playback import ScriptPlayback
+from tests.support.browser import (
+    PATIENCE,
+    OpenPage,
+    expect,
+    open_tab,
+    serve_page,
+    until_silent,
+    wait_until,
+)
+
+TEXT = "Anna: Good evening.\nBen: And to you. [pause 0.3s] Come in."
+MANY = "\n\n".join(f"This is the sentence that has the number {number}." for number in range(60))
+SHOWN = """() => {
+  window.shown = [];
+  const board = document.querySelector('#script-lines');
+  const note = () => window.shown.push(board.innerText);
+  new MutationObserver(note).observe(board, { childList: true, subtree: true, characterData: true });
+}"""
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[FakeEngine]:
+    with FakeEngine(costs=Costs(step=0.005)) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def url(
+    browser: Any, engine: FakeEngine, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    library = Library(tmp_path_factory.mktemp("data") / "voices")
+    with serve_page(open_studio(engine, library)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def shared(open_pages: OpenPage, url: str) -> Any:
+    page = open_pages(url)
+    open_tab(page, "Script")
+    page.locator("#script-lines .timbre-board > *").first.wait_for()
+    return page
+
+
+@pytest.fixture
+def page(shared: Any) -> Any:
+    """With a new script."""
+    if lines(shared).count():
+        new(shared)
+    return shared
+
+
+def lines(page: Any) -> Any:
+    return page.locator("#script-lines article")
+
+
+def press(page: Any, name: str) -> None:
+    page.get_by_role("tabpanel").get_by_role("button", name=name, exact=True).first.click()
+
+
+def new(page: Any) -> None:
+    press(page, "New")
+    expect(lines(page)).to_have_count(0)
+
+
+def split(page: Any, text: str, first: str) -> None:
+    page.locator("#script-text textarea").fill(text)
+    press(page, "Split into lines")
+    expect(lines(page).first).to_contain_text(first)
+
+
+class Polls:
+    """Polls of the script page: those of one script are held once they have read it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+        attend, held = ScriptPlayback.attend, list[str]()
+
+        def later(playback: ScriptPlayback, number: str) -> None:
+            held.append(number)
+            self.asked.set()
+            assert number != held[0] or self.may_answer.wait(PATIENCE)
+            attend(playback, number)
+
+        monkeypatch.setattr(ScriptPlayback, "attend", later)
+
+    def answer(self, page: Any) -> None:
+        """Let them answer, and wait until the page has taken that."""
+        answers = list[str]()
+
+        def note(request: Any) -> None:
+            answers.append(request.url)
+
+        page.on("requestfinished", note)
+        self.may_answer.set()
+        until_silent(page, answers)
+        page.remove_listener("requestfinished", note)
+
+
+def test_an_answer_to_a_poll_shows_no_script_that_was_left(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split(page, TEXT, "Good evening")
+    page.locator(".timbre-go:visible").click()
+    page.locator("#script-lines").get_by_text("3 rendered").wait_for()
+    held = Polls(monkeypatch)
+    lines(page).first.get_by_label("Listen to line 1").click()
+    wait_until(held.asked.is_set)
+    new(page)
+    page.evaluate(SHOWN)
+    held.answer(page)
+    expect(lines(page)).to_have_count(0)
+    assert "Good evening" not in "".join(page.evaluate("window.shown"))
+
+
+def test_an_answer_to_a_poll_turns_no_page_back(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    split(page, MANY, "number 0.")
+    held = Polls(monkeypatch)
+    lines(page).first.get_by_label("Listen to line 1").click()
+    wait_until(held.asked.is_set)
+    press(page, "Next")
+    expect(lines(page).first).to_contain_text("number 25.")
+    page.evaluate(SHOWN)
+    held.answer(page)
+    expect(lines(page).first).to_contain_text("number 25.")
+    assert "number 0." not in "".join(page.evaluate("window.shown"))
+
+
+def test_an_answer_to_a_poll_stops_no_polls_of_another_script(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split(page, TEXT, "Good evening")
+    held = Polls(monkeypatch)
+    lines(page).first.get_by_label("Listen to line 1").click()
+    wait_until(held.asked.is_set)
+    new(page)
+    split(page, MANY, "number 0.")
+    page.locator(".timbre-go:visible").click()
+    expect(page.locator(".timbre-player .text")).to_contain_text("number 0.")
+    held.may_answer.set()
+    page.locator("#script-lines").get_by_text("60 lines · 60 rendered").wait_for()  # not yet heard
+    page.keyboard.press("Escape")
