@@ -83,13 +83,15 @@ class ExportSection:
             gr.Timer(active=running),
         )
 
-    def arrive(self, number: str) -> tuple[Update, ...]:
-        """Another script is open: its export, the section opened where there are lines, and the
-        format of a book for a book."""
+    def see(self, number: str, before: str) -> tuple[Update, ...]:
+        """The open script's export. Where it is another script than the one before: the section
+        opened where there are lines, and the format of a book for a book."""
+        if number == before:
+            return *self.look(number), gr.skip(), gr.skip(), number
         state, book = self._jobs.state(number), self._is_book(number)
         section = gr.update(open=True) if number else gr.skip()
         kind = gr.update(value=BOOK if book else KIND) if number else gr.skip()
-        return *self._view(number, state), section, kind
+        return *self._view(number, state), section, kind, number
 
     def _is_book(self, number: str) -> bool:
         """Whether it was read from one, with its title or its author."""
@@ -152,12 +154,14 @@ def export_section(studio: Studio, opened: gr.Textbox) -> None:
             label=word("Files"), file_count="multiple", interactive=False, visible=False
         )
         timer = gr.Timer(LOOK, active=False)
+        seen = gr.Textbox("", elem_classes="timbre-unseen")  # whose export is shown
     handlers = ExportSection(studio, outbox(files))
     shown = [press, cancel, progress, files, timer]
     press.click(handlers.start, [opened, *fields], shown, **QUIET)
     cancel.click(handlers.cancel, opened, shown, **BARE)
-    timer.tick(handlers.look, opened, shown, **BARE)
-    opened.change(handlers.arrive, opened, [*shown, section, fields[0]], **BARE)
+    looks = [timer.tick, opened.change]  # one event: no look of an earlier script is the last one
+    outputs = [*shown, section, fields[0], seen]
+    gr.on(looks, handlers.see, [opened, seen], outputs, trigger_mode="always_last", **BARE)
     project.click(
         handlers.save_project, opened, files, concurrency_limit=None, api_visibility="private"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from engine import Library
 from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
+from studio.scripts.export.export_jobs import ExportJobs
 from studio.scripts.rendering.playback import ScriptPlayback
 from tests.support.browser import (
     PATIENCE,
@@ -28,7 +29,8 @@ SHOWN = """() => {
   window.shown = [];
   const board = document.querySelector('#script-lines');
   const note = () => window.shown.push(board.innerText);
-  new MutationObserver(note).observe(board, { childList: true, subtree: true, characterData: true });
+  const everything = { childList: true, subtree: true, characterData: true };
+  new MutationObserver(note).observe(board, everything);
 }"""
 
 
@@ -83,19 +85,27 @@ def split(page: Any, text: str, first: str) -> None:
 
 
 class Polls:
-    """Polls of the script page: those of one script are held once they have read it."""
+    """What polls call, as long as it takes: those of the first script are held."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        of: Any = ScriptPlayback,
+        called: str = "attend",
+        when: Callable[[Any], bool] = lambda found: True,
+    ) -> None:
         self.asked, self.may_answer = threading.Event(), threading.Event()
-        attend, held = ScriptPlayback.attend, list[str]()
+        call, held = getattr(of, called), list[str]()
 
-        def later(playback: ScriptPlayback, number: str) -> None:
-            held.append(number)
-            self.asked.set()
-            assert number != held[0] or self.may_answer.wait(PATIENCE)
-            attend(playback, number)
+        def later(owner: Any, number: str) -> Any:
+            found = call(owner, number)
+            if when(found):
+                held.append(number)
+                self.asked.set()
+                assert number != held[0] or self.may_answer.wait(PATIENCE)
+            return found
 
-        monkeypatch.setattr(ScriptPlayback, "attend", later)
+        monkeypatch.setattr(of, called, later)
 
     def answer(self, page: Any) -> None:
         """Let them answer, and wait until the page has taken that."""
@@ -151,5 +161,21 @@ def test_an_answer_to_a_poll_stops_no_polls_of_another_script(
     page.locator(".timbre-go:visible").click()
     expect(page.locator(".timbre-player .text")).to_contain_text("number 0.")
     held.may_answer.set()
-    page.locator("#script-lines").get_by_text("60 lines · 60 rendered").wait_for()  # not yet heard
+    page.locator("#script-lines [data-status=done]").first.wait_for()  # long before all are heard
     page.keyboard.press("Escape")
+
+
+def test_an_answer_to_a_poll_shows_no_export_of_a_script_that_was_left(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split(page, TEXT, "Good evening")
+    page.locator(".timbre-go:visible").click()
+    page.locator("#script-lines").get_by_text("3 rendered").wait_for()
+    export = page.locator("#script-export")
+    held = Polls(monkeypatch, ExportJobs, "state", lambda state: state and state.phase == "done")
+    export.get_by_role("button", name="Export", exact=True).last.click()
+    wait_until(held.asked.is_set)
+    new(page)
+    held.answer(page)
+    expect(export.locator("a[download]")).to_have_count(0)
+    expect(export.get_by_text("The export is done.")).to_be_hidden()
