@@ -7,9 +7,10 @@ before it were read, and a client that reads nothing for too long is left.
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Iterator
 
-import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PIECE = 128 << 10  # bytes
@@ -24,22 +25,58 @@ class PacedBodies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        stalled = False
-
-        async def paced(message: Message) -> None:
-            nonlocal stalled
-            for piece in _pieces(message):
-                stalled = True
-                with anyio.fail_after(self._stall_timeout):
-                    await send(piece)
-                stalled = False
-
+        paced = _Paced(send, self._stall_timeout)
         try:
-            await self._app(scope, receive, paced)
+            await self._app(scope, receive, paced.send)
         except TimeoutError:
-            if not stalled:
+            if not paced.stalled:
                 raise
+        finally:
+            paced.end()
         return None
+
+
+class _Paced:
+    """The pieces of one answer, and one timer for all of them: sends mostly wait for nobody."""
+
+    def __init__(self, send: Send, patience: float) -> None:
+        self._send, self._patience = send, patience
+        self._loop = asyncio.get_running_loop()
+        self._sending: asyncio.Task[object] | None = None
+        self._since = 0.0  # when that task began its send
+        self._timer = self._loop.call_later(patience, self._look)
+        self.stalled = False  # the last send took too long
+
+    async def send(self, message: Message) -> None:
+        """Raises TimeoutError."""
+        for piece in _pieces(message):
+            self._since, self._sending = self._loop.time(), asyncio.current_task()
+            self.stalled = False
+            try:
+                await self._send(piece)
+            except asyncio.CancelledError:
+                if not self.stalled or _is_cancelled_by_others(self._sending):
+                    raise
+                raise TimeoutError from None
+            finally:
+                self._sending = None
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        """Leave the client if a send has taken too long; look again when one can have."""
+        now = self._loop.time()
+        began = self._since if self._sending else now
+        if self._sending and now >= began + self._patience:
+            self.stalled, began = True, now
+            self._sending.cancel()
+        self._timer = self._loop.call_at(began + self._patience, self._look)
+
+
+def _is_cancelled_by_others(task: asyncio.Task[object] | None) -> bool:
+    """Whether somebody else has cancelled a task too; takes our own back."""
+    return sys.version_info >= (3, 11) and task is not None and task.uncancel() > 0
 
 
 def _pieces(message: Message) -> Iterator[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -58,3 +59,53 @@ def test_a_client_who_reads_nothing_is_left_and_other_timeouts_are_told() -> Non
     assert answered(whole, stalls=True) == []
     with pytest.raises(TimeoutError):
         answered(whole, fails=True)
+
+
+def paced_by(*pauses: float, leaves: bool = False) -> list[str]:
+    """What becomes of sends that take so many seconds, by the loop's own clock, with 10 s for each.
+    `leaves`: somebody else cancels the last one when its time is up."""
+    told = list[str]()
+
+    async def run() -> None:
+        loop, own = asyncio.get_running_loop(), asyncio.current_task()
+        assert own
+        clock = loop.time()
+        loop.time = lambda: clock  # type: ignore[method-assign]
+
+        async def send(message: Message) -> None:
+            nonlocal clock
+            clock += pauses[len(told)]
+            if leaves:
+                loop.call_soon(own.cancel)
+            for _ in range(5):  # timers that are due run meanwhile
+                await asyncio.sleep(0)
+            told.append("sent")
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            try:
+                for _ in pauses:
+                    await send({"type": "http.response.body", "body": b"x"})
+            except BaseException as error:
+                told.append(type(error).__name__)
+                raise
+
+        async def receive() -> Any: ...
+
+        await PacedBodies(app, 10.0)({"type": "http"}, receive, send)
+        assert own.cancelling() == 0 if hasattr(own, "cancelling") else True
+
+    try:
+        asyncio.run(run())
+    except asyncio.CancelledError:
+        told.append("cancelled")
+    return told
+
+
+def test_each_piece_has_its_own_time() -> None:
+    assert paced_by(9.0, 9.0, 9.0) == ["sent", "sent", "sent"]
+    assert paced_by(9.0, 4.0, 11.0, 1.0) == ["sent", "sent", "TimeoutError"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tasks do not count who cancels them")
+def test_who_is_cancelled_by_others_too_is_cancelled() -> None:
+    assert paced_by(11.0, leaves=True) == ["CancelledError", "cancelled"]
