@@ -7,6 +7,7 @@ time.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 from typing import TypeAlias
@@ -18,7 +19,8 @@ from engine.requests.sequence import TextPiece
 from engine.text.sentences import letters, open_end, piece_end, spoken_size
 from engine.text.spoken_form import SpokenForm, as_sentence
 
-ALLOWED_CONTROLS = "\n\r\t"
+# Control characters but for tab and ends of lines, and halves of surrogate pairs.
+_UNSPEAKABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 CUT_FROM = 0.6  # share of a group's letters from which it is cut at the next end of a sentence
 
 Post: TypeAlias = Callable[[TextPiece], None]
@@ -36,21 +38,15 @@ def check_text(text: str, longest: int, empty: bool = False) -> None:
             count=len(text),
             most=max(0, longest),
         )
-    wrong = next((mark for mark in text if _unspeakable(mark)), None)
-    if wrong is not None:
+    if wrong := _UNSPEAKABLE.search(text):
         raise InvalidText(
-            "The text holds the control character U+{code:04X}. Remove it.", code=ord(wrong)
+            "The text holds the control character U+{code:04X}. Remove it.", code=ord(wrong[0])
         )
 
 
 def _visible(mark: str) -> bool:
     """Whether a character is neither space nor a format character (zero width, direction, tag)."""
     return not mark.isspace() and unicodedata.category(mark) not in ("Cc", "Cf", "Mn")
-
-
-def _unspeakable(mark: str) -> bool:
-    """Whether this is a control character or half of a surrogate pair."""
-    return unicodedata.category(mark) in ("Cc", "Cs") and mark not in ALLOWED_CONTROLS
 
 
 class StreamingText:

@@ -42,9 +42,9 @@ class Admission:
         if waiting >= queue or wait > longest:
             raise Busy(max(0, waiting), max(self.retry, wait))
 
-    def expected_wait(self, ahead: Iterable[Sequence]) -> float:
+    def expected_wait(self, ahead: Collection[Sequence]) -> float:
         """Seconds until one more request gets a slot; 0 while nothing was measured."""
-        if not self.step:
+        if not self.step or len(ahead) < self.slots:  # nothing was measured, or a slot is left
             return 0.0
         ordered = sorted(ahead, key=lambda each: (each.turn, each.id))
         running = [each for each in ordered if each.runs]

@@ -7,6 +7,7 @@ wrong: names, titles and quoted words are in many texts. Knows no models.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from unicodedata import normalize
 
 LEAST_WORDS = 4  # of a language, below which nothing is said
@@ -56,15 +57,18 @@ _ENGLISH = (
     "they you we he she his her their which what when there will would can an or if so"
 )
 WORDS = {language: frozenset(words.split()) for language, words in _WORDS.items()}
-ENGLISH = frozenset(_ENGLISH.split())
+ENGLISH = "english"
+_SPOKEN_IN: dict[str, list[str]] = {}  # the languages of each word
+for _language, _words in {**WORDS, ENGLISH: frozenset(_ENGLISH.split())}.items():
+    for _word in _words:
+        _SPOKEN_IN.setdefault(_word, []).append(_language)
 
 
 def written_in(text: str) -> str | None:
     """A language that is not English, if the text is plainly written in it."""
     words = _WORD.findall(normalize("NFC", text[:_LONGEST]).lower())
-    counts = {language: sum(word in known for word in words) for language, known in WORDS.items()}
-    best, second = sorted(counts, key=lambda language: counts[language], reverse=True)[:2]
-    english = sum(word in ENGLISH for word in words)
-    most = counts[best]
+    counts = Counter(language for word in words for language in _SPOKEN_IN.get(word, ()))
+    english = counts.pop(ENGLISH, 0)
+    (best, most), (_, second) = [*counts.most_common(2), ("", 0), ("", 0)][:2]
     enough = most >= max(LEAST_WORDS, LEAST_SHARE * len(words))
-    return best if enough and most > 1.2 * counts[second] and most > 2 * english else None
+    return best if enough and most > 1.2 * second and most > 2 * english else None

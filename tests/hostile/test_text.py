@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 import unicodedata
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ from engine import (
 )
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.plan import Prompt
+from engine.requests.streaming_text import check_text
 from engine.testing import FakeEngine
 from tests.conftest import golden_folders
 
@@ -64,6 +66,18 @@ def test_any_text_is_spoken_or_refused_in_one_line(engine: FakeEngine, text: str
 def test_control_characters_are_refused_by_their_number(engine: FakeEngine, mark: str) -> None:
     with pytest.raises(InvalidText, match=f"U\\+{ord(mark):04X}"):
         spoken(engine, f"Hello{mark} there.")
+
+
+def test_no_other_character_is_refused_for_what_it_is() -> None:
+    category, every = unicodedata.category, map(chr, range(sys.maxunicode + 1))
+    controls = {mark for mark in every if category(mark) in ("Cc", "Cs")} - {"\n", "\r", "\t"}
+    refused = set[str]()
+    for mark in map(chr, range(sys.maxunicode + 1)):
+        try:
+            check_text(mark, 1, empty=True)
+        except InvalidText:
+            refused.add(mark)
+    assert refused == controls
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\u200b", "\ufeff\u200d", "\u202e\u202c", "\u0301"])
