@@ -212,7 +212,7 @@ class StudioSettings(StudioLimits):
     process: Literal["auto", "own", "shared"] = Field(
         "auto",
         description="own: the engine runs in a process of its own, which nothing that the page "
-        "and the API do can hold up. shared: in theirs. auto is own on Linux without a GPU.",
+        "and the API do can hold up. shared: in theirs. auto is own on Linux.",
     )
     profile: str | None = Field(
         None, description="latency, throughput or cpu. Unset: chosen by the device."

@@ -24,7 +24,7 @@ def own_process(settings: StudioSettings) -> bool:
             "An engine has no process of its own on Windows. Leave TIMBRE_PROCESS out."
         )
     if settings.process == "auto":
-        return sys.platform == "linux" and _on_cpu(settings)
+        return sys.platform == "linux"
     return settings.process == "own"
 
 

@@ -18,13 +18,13 @@ from studio.settings import StudioSettings
     [
         ("auto", "auto", False, sys.platform == "linux"),
         ("auto", "cpu", True, sys.platform == "linux"),
-        ("auto", "auto", True, False),
-        ("auto", "cuda:1", True, False),
+        ("auto", "auto", True, sys.platform == "linux"),
+        ("auto", "cuda:1", True, sys.platform == "linux"),
         ("own", "cuda:1", True, True),
         ("shared", "cpu", False, False),
     ],
 )
-def test_an_engine_on_a_cpu_has_a_process_of_its_own(
+def test_an_engine_has_a_process_of_its_own(
     process: str, device: str, gpu: bool, apart: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "may_have_gpu", lambda: gpu)
