@@ -14,7 +14,7 @@ import secrets
 import shutil
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -66,6 +66,7 @@ REMEMBERED = 10_000  # voices of all folders, some 10 kB each
 COUNTED = 20  # ids like anna-2 that are tried before one is drawn
 LONGEST_NUMBERED = 74  # characters of a name before its number
 STALE = 3600.0  # seconds after which an unfinished voice is deleted
+SEEN = 1.0  # seconds for which what another process saves may be unknown, see `is_free`
 LOOKS = 1000  # at the lock of another process that writes, in ten seconds
 BESIDE = re.compile(r"[a-z]{1,20}\.[a-z]{1,8}")  # files of others than the library
 NOTHING: Mapping[str, bytes] = {}
@@ -94,6 +95,7 @@ class VoiceFolder:
         self._lock = RLock()  # of writers in this process; `_writing` holds off the others
         self._depth = 0
         self._indexes: dict[Path, VoiceIndex] = {}
+        self._seen: dict[Path, float] = {}  # when each was looked at last
 
     @property
     def folder(self) -> Path:
@@ -142,17 +144,24 @@ class VoiceFolder:
 
         `#anna` is the voice with that id, also where another one has the name.
         """
-        wanted = name.strip().casefold()
-        ids = (index.get(wanted.removeprefix(ID_MARK)) for index in self._read())
-        by_id = next(filter(None, ids), None)
-        if wanted.startswith(ID_MARK):
-            return by_id or self.named(wanted)
-        return self.named(wanted) or by_id
+        return _called(name, self._read())
 
     def named(self, name: str) -> SavedVoice | None:
         """A voice by name alone, ignoring case; the oldest if several share the name."""
-        found = [saved for index in self._read() for saved in index.named(name.strip())]
-        return min(found, key=lambda saved: saved.card.created, default=None)
+        return _named(name.strip(), self._read())
+
+    def look(self) -> None:
+        """Read what has changed."""
+        self._read()
+
+    def is_free(self, name: str) -> bool | None:
+        """Whether `find` finds nothing, from memory alone; None: the last look is more than SEEN
+        seconds ago. What this process has changed since is known."""
+        since = time.monotonic() - SEEN
+        folders = self._folders
+        fresh = [each for each in folders if self._seen.get(each, since - 1) >= since]
+        indexes = [self._indexes[each] for each in fresh if each in self._indexes]
+        return None if len(indexes) < len(folders) else _called(name, indexes) is None
 
     def rename(self, voice_id: str, name: str) -> SavedVoice:
         return self.change(voice_id, name=name)
@@ -355,26 +364,32 @@ class VoiceFolder:
 
     def _read(self) -> tuple[VoiceIndex, ...]:
         """The visitor's own voices, and those that come with the program."""
-        folders = (self.folder, self._built_in)
-        return tuple(self._index(folder) for folder in folders if folder is not None)
+        return tuple(map(self._index, self._folders))
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        return (self.folder, self._built_in) if self._built_in else (self.folder,)
 
     def _index(self, folder: Path) -> VoiceIndex:
         """A folder's voices; it is read again only when it has changed."""
-        known = self._indexes.get(folder)
+        before, now = self._indexes.get(folder), time.monotonic()
+        known = before
         if known is None or not known.current:
-            known = read_index(folder, folder == self._built_in, known)
-            self._remember(known)
+            known = read_index(folder, folder == self._built_in, before)
+            if self._indexes.get(folder) is before:  # else a writer knows more
+                self._remember(known)
+        self._seen[folder] = now
         return known
 
     def _remember(self, index: VoiceIndex) -> None:
         others = sum(1 + len(each.found) for each in tuple(self._indexes.values()))
         if others + len(index.found) > REMEMBERED:
             self._indexes.clear()
+            self._seen.clear()
         self._indexes[index.folder] = index
 
     def _find(self, voice_id: str) -> Path:
-        folders = (self.folder, self._built_in)
-        for place in (folder / _safe(voice_id) for folder in folders if folder is not None):
+        for place in (folder / _safe(voice_id) for folder in self._folders):
             if os.path.lexists(place):
                 return place
         raise UnknownVoice("No saved voice has the id '{voice_id}'.", voice_id=voice_id)
@@ -395,6 +410,19 @@ class VoiceFolder:
             there.sort(key=lambda entry: _moved(Path(entry.path)))
             for entry in there[: len(there) - max(1, self._most) + 1]:
                 shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _called(name: str, indexes: Collection[VoiceIndex]) -> SavedVoice | None:
+    """A voice by name, else by id; with a mark by id, else by name."""
+    wanted = name.strip().casefold()
+    by_id = (index.get(wanted.removeprefix(ID_MARK)) for index in indexes)
+    ways = [next(filter(None, by_id), None), _named(wanted, indexes)]
+    return next(filter(None, ways if wanted.startswith(ID_MARK) else reversed(ways)), None)
+
+
+def _named(name: str, indexes: Iterable[VoiceIndex]) -> SavedVoice | None:
+    found = [saved for index in indexes for saved in index.named(name)]
+    return min(found, key=lambda saved: saved.card.created, default=None)
 
 
 def slug(name: str) -> str:

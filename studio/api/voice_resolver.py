@@ -31,7 +31,6 @@ from engine import (
     SpeechEngine,
     Voice,
     Waveform,
-    folded,
     load_reference_audio,
 )
 from studio.api.bodies.inline_reference import audio_of, is_data_url, refuse_address
@@ -40,6 +39,7 @@ from studio.api.bodies.service_names import OPENAI_MODELS
 from studio.api.errors import ApiError, explain
 from studio.api.recording_queue import RecordingQueue
 from studio.api.request_labels import report_ignored, report_warning
+from studio.api.single_flight import SingleFlight
 from studio.settings import ApiSettings
 from studio.voices.consent import is_consent
 from studio.voices.voice_catalog import Choices, Method
@@ -54,11 +54,16 @@ class VoiceResolver:
     def __init__(self, engine: SpeechEngine, library: Library, settings: ApiSettings) -> None:
         self._engine, self._library, self._settings = engine, library, settings
         self._recordings = RecordingQueue()
+        self._looked: SingleFlight[None] = SingleFlight()  # at the library
+        self._known: tuple[object, Choices] | None = None  # with the checkpoints that it is of
 
     @property
     def _choices(self) -> Choices:
         """Of the models that are here now: the page adds and removes some."""
-        return Choices(self._engine.capabilities(), self._library)
+        checkpoints = self._engine.checkpoints()  # replaced, never modified
+        if self._known is None or self._known[0] is not checkpoints:
+            self._known = checkpoints, Choices(self._engine.capabilities(), self._library)
+        return self._known[1]
 
     async def resolve(self, options: SpeechOptions) -> Voice:
         _check(options)
@@ -121,7 +126,7 @@ class VoiceResolver:
         """A speaker, an uploaded voice, a blend, or a name of another service."""
         voice = self._choices.requested(name, instruct, method)
         if other := self._choices.unlike(name):
-            report_warning(f"No voice here is known to be like '{name}'; '{other}' speaks.")
+            _warn(name, other)
         return voice
 
     def blend(self, recipe: str, method: Method) -> Clone:
@@ -224,10 +229,21 @@ class VoiceResolver:
 
     async def _by_name(self, name: str, options: SpeechOptions) -> Voice:
         """Find a named voice; the library is read in a thread."""
-        if folded(name) in map(folded, self.speakers()):
+        choices = self._choices
+        if choices.is_speaker(name):
             return self.named(name, options.instructions)
+        if (other := choices.stand_in(name)) and await self._is_free(name):
+            if not choices.is_like(other, name):
+                _warn(name, other)
+            return choices.named(other, options.instructions)
         arguments = (name, options.instructions, options.blend_method)
         return await anyio.to_thread.run_sync(self.named, *arguments)
+
+    async def _is_free(self, name: str) -> bool:
+        """Whether no saved voice has a name; a crowd that asks has the library looked at once."""
+        if self._library.is_free(name) is None:
+            await self._looked(self._library.look)
+        return self._library.is_free(name) or False
 
     async def _by_reference(self, options: SpeechOptions) -> Clone:
         transcript = "" if options.x_vector_only_mode else (options.ref_text or "").strip()
@@ -252,6 +268,10 @@ class VoiceResolver:
 def _name(options: SpeechOptions) -> str:
     voice = options.voice
     return (voice.id if isinstance(voice, VoiceId) else voice or "").strip()
+
+
+def _warn(name: str, other: str) -> None:
+    report_warning(f"No voice here is known to be like '{name}'; '{other}' speaks.")
 
 
 def _check(options: SpeechOptions) -> None:

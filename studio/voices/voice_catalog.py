@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import nlargest
 from typing import Final, Literal, TypeAlias
 
@@ -141,6 +142,9 @@ class Choices:
         gone = key.startswith("#") and not MARKS & set(key)
         return "" if gone else self._rewritten(key, lambda part: self.shown(part) or part)
 
+    def is_speaker(self, name: str) -> bool:
+        return self._speaker(name) is not None
+
     def speakers(self) -> tuple[str, ...]:
         every = (name for model in self._capabilities if model.preset for name in model.speakers)
         return tuple(dict.fromkeys(every))
@@ -211,10 +215,18 @@ class Choices:
     def unlike(self, name: str) -> str:
         """The voice that a foreign name stands for although its sex is another or not known;
         empty if it is like it, and for voices that are here."""
-        wanted = foreign_name(name)
-        if wanted is None or (other := self.standing(name)) == name:
+        if foreign_name(name) is None or (other := self.standing(name)) == name:
             return ""
-        return "" if self._targets()[other].sex == traits_of(wanted).sex else other
+        return "" if self.is_like(other, name) else other
+
+    def is_like(self, other: str, name: str) -> bool:
+        """Whether a voice here has the sex of the foreign voice for which it stands."""
+        return self._targets()[other].sex == traits_of(foreign_name(name) or name).sex
+
+    def stand_in(self, name: str) -> str | None:
+        """The speaker that a name of another service stands for, unless a saved voice has the
+        name: the library is not asked."""
+        return self.alias(name) if self.speakers() else None
 
     def knows(self, name: str) -> bool:
         """Whether it is the name of a voice, here or elsewhere."""
@@ -287,9 +299,11 @@ class Choices:
 
     def _targets(self) -> Mapping[str, Traits]:
         """The voices that other services' names can stand for."""
-        presets = {each.name: each.note for each in self._presets()}
-        voices = presets or {each.name: each.note for each in self.list()}
-        return {name: traits_of(name, note) for name, note in voices.items()}
+        return self._preset_targets or _traits(self.list())
+
+    @cached_property
+    def _preset_targets(self) -> Mapping[str, Traits]:
+        return _traits(self._presets())
 
     def _presets(self) -> Iterator[Choice]:
         for name in self.speakers():
@@ -316,8 +330,12 @@ class Choices:
             yield _choice(saved), saved.voice, saved.card.colour
 
     def _speaker(self, name: str) -> str | None:
-        wanted = folded(name.strip())
-        return next((each for each in self.speakers() if folded(each) == wanted), None)
+        return self._spelt.get(folded(name.strip()))
+
+    @cached_property
+    def _spelt(self) -> Mapping[str, str]:
+        """Speakers by their folded names."""
+        return {folded(name): name for name in reversed(self.speakers())}
 
     def _rewritten(self, text: str, part: Callable[[str], str]) -> str:
         """A written blend with its parts' names replaced; other text is unchanged."""
@@ -352,6 +370,10 @@ class Choices:
         if not names:
             return Message("There is none yet.")
         return Message("There are: {names}.", names=", ".join(names[:40]))
+
+
+def _traits(voices: Iterable[Choice]) -> Mapping[str, Traits]:
+    return {each.name: traits_of(each.name, each.note) for each in voices}
 
 
 def _found(voices: Iterable[SavedVoice], wanted: str) -> Sequence[SavedVoice]:

@@ -13,7 +13,7 @@ import pytest
 
 from engine.errors import LibraryFull, UnknownVoice
 from engine.types import Design
-from engine.voices import voice_index
+from engine.voices import voice_folder, voice_index
 from engine.voices.library import Library
 from engine.voices.voice_folder import TRASH
 from engine.voices.voice_store import CARD
@@ -130,3 +130,43 @@ def test_a_trash_has_a_bound_too(tmp_path: Path) -> None:
     assert library.restore(tickets[-1]).name == "Voice 5"
     with pytest.raises(UnknownVoice):
         library.restore(tickets[0])
+
+
+def test_a_name_is_free_by_memory_that_is_young(
+    tmp_path: Path, touched: Callable[[Callable[[], object]], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, other = (
+        Library(tmp_path / "voices", tmp_path / "built in"),
+        Library(tmp_path / "voices"),
+    )
+    assert library.is_free("alloy") is None  # nobody has looked
+    library.look()
+    assert touched(lambda: library.is_free("alloy")) == 0
+    assert library.is_free("alloy") is True
+    own = library.save("Echo Two", CALM).id
+    assert [library.is_free(name) for name in (" echo TWO", own, f"#{own}")] == [False] * 3
+    other.save("Alloy", CALM)
+    monkeypatch.setattr(voice_folder, "SEEN", -1.0)
+    assert library.is_free("alloy") is None
+    monkeypatch.undo()
+    library.look()
+    assert library.is_free("alloy") is False
+    library.delete(own)
+    assert library.is_free(own) is True
+
+
+def test_who_read_before_a_save_does_not_forget_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, read = filled(tmp_path, 1), voice_index.read_index
+
+    def slowly(*values: Any) -> voice_index.VoiceIndex:
+        found = read(*values)
+        monkeypatch.undo()
+        library.save("Alloy", CALM)  # in another thread, before this one has gone on
+        return found
+
+    library._indexes.clear()
+    monkeypatch.setattr(voice_folder, "read_index", slowly)
+    library.look()
+    assert library.is_free("alloy") is False

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from engine import Engine, Library, Preset, SpeechRequest, SpeechStream
+from engine import Clone, Engine, Library, Preset, SpeechRequest, SpeechStream, Voice
+from engine.voices import voice_folder
 from studio.api import create_api
 from studio.api.api_context import LONG_TEXT
 from studio.api.compat import captioned_speech
@@ -78,6 +79,39 @@ def test_it_is_done_in_a_thread(
     assert answer.status_code == 200, answer.text
     assert places
     assert not any(places)
+
+
+def test_a_voice_of_another_service_needs_one_look_at_the_library(
+    client: TestClient, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, places = library._read, list[bool]()
+
+    def watched() -> Any:
+        places.append(on_loop())
+        return read()
+
+    monkeypatch.setattr(voice_folder, "SEEN", 60.0)
+    monkeypatch.setattr(library, "_read", watched)
+    for name in ("alloy", "echo", "Nova"):
+        answer = client.post("/v1/audio/speech", json={**HELLO, "voice": name})
+        assert answer.status_code == 200, answer.text
+    assert places == [False]
+
+
+def test_a_saved_voice_with_the_name_of_another_service_speaks_at_once(
+    client: TestClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, spoken = engine.submit, list[Voice]()
+
+    def watched(request: SpeechRequest) -> SpeechStream:
+        spoken.append(request.voice)
+        return submit(request)
+
+    monkeypatch.setattr(engine, "submit", watched)
+    client.post("/v1/audio/speech", json={**HELLO, "voice": "alloy"})
+    assert upload(client, name="Alloy").status_code == 200
+    client.post("/v1/audio/speech", json={**HELLO, "voice": "alloy"})
+    assert [type(voice) for voice in spoken] == [Preset, Clone]
 
 
 def test_a_long_sentence_of_a_dialogue_is_taken_in_a_thread(
