@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from functools import partial, wraps
-from typing import Any, ParamSpec, TypeAlias, TypeVar
-from weakref import WeakValueDictionary
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import gradio as gr
 from gradio.context import Context, LocalContext
@@ -16,7 +14,6 @@ __all__ = [
     "Dependency",
     "api",
     "detail",
-    "in_turn",
     "on",
     "page_load",
     "request_language",
@@ -24,8 +21,6 @@ __all__ = [
     "tabs_around",
 ]
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Trigger: TypeAlias = Any  # an event of a component, as `gr.on` takes it
 
 
@@ -42,20 +37,6 @@ def on(
     if isinstance(triggers[0], partial):
         return triggers[0](work, inputs, outputs, **how)  # type: ignore[no-any-return]
     return gr.on(list(triggers), work, inputs, outputs, **how)  # type: ignore[no-any-return]
-
-
-def in_turn(work: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """Have an event's work on one thing, its first argument, done in the order of the presses.
-    Gradio gives each press a thread of its own, and the second of two quick ones may be first."""
-    turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    @wraps(work)
-    async def ordered(*args: P.args, **kwargs: P.kwargs) -> R:
-        turn = turns.setdefault(str(args[0]), asyncio.Lock())
-        async with turn:  # who waits is let in by turns
-            return await asyncio.to_thread(work, *args, **kwargs)
-
-    return ordered
 
 
 def run_after(event: Dependency, first: Dependency) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import time
 
 import gradio as gr
-from gradio.queueing import Queue
+
+from studio.ui.gradio_compat.turns import OrderedQueue
 
 # s between two looks: events come, a page is in use, nobody is there. A press may wait for one.
 BUSY, USED, IDLE = 0.001, 0.005, 0.02
@@ -15,7 +16,7 @@ PROGRESS_BUSY, PROGRESS_IDLE = 0.01, 0.1
 PAUSE, REST = 2.0, 30.0  # s without an event
 
 
-class PacedQueue(Queue):
+class PacedQueue(OrderedQueue):
     _used = 0.0  # monotonic time of the last look that found an event
 
     def _rested(self) -> float:

@@ -27,13 +27,12 @@ from studio.imports.projects.project_uploads import (
 )
 from studio.scripts.music.cue import PLAIN
 from studio.scripts.store import PROJECT_SUFFIX, ScriptStore
-from studio.ui.gradio_compat.events import in_turn
 from studio.ui.gradio_compat.scripts import on_event, on_load
 from studio.ui.i18n import both, word
 from studio.ui.live_player import live_player, plays, translated
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.exports import export_section
-from studio.ui.tabs.script.handlers import BARE, LATEST, TICK, UPLOAD, ScriptTab
+from studio.ui.tabs.script.handlers import BARE, LATEST, ORDERED, TICK, UPLOAD, ScriptTab
 from studio.ui.tabs.script.music import music_section
 from studio.ui.tabs.script.options import ReadingFields, moments_of, reading_fields
 from studio.ui.tabs.script.view import View
@@ -220,8 +219,8 @@ def _scripts(
     opened, mine = hidden.opened, hidden.mine
     typed = [opened, page.text, hidden.seen]
     area.lines.arrive(tab.arrive, None, [*everything, area.aloud], **BARE)
-    page.picked.input(tab.turn, [page.picked, mine, *typed], everything, **QUIET)
-    page.new.click(tab.new, [mine, *typed], everything, **QUIET)
+    page.picked.input(tab.turn, [page.picked, mine, *typed], everything, **ORDERED)
+    page.new.click(tab.new, [mine, *typed], everything, **ORDERED)
     begun = page.upload.upload(tab.begin_reading, None, page.upload, **BARE)
     read = begun.then(tab.receive, [page.upload, mine, *typed], everything, **QUIET)
     read.then(tab.end_reading, None, page.upload, **BARE)
@@ -229,9 +228,9 @@ def _scripts(
     for named in (page.title.submit, page.title.blur):
         named(tab.rename, [opened, page.title, mine], [page.picked, page.title], **QUIET)
     gone = [*everything, hidden.deleted, page.back]
-    page.delete.click(tab.delete, [opened, mine], gone, **QUIET)
+    page.delete.click(tab.delete, [opened, mine], gone, **ORDERED)
     restored = [hidden.deleted, mine, *typed]
-    page.back.click(tab.restore, restored, [*everything, page.back], **QUIET)
+    page.back.click(tab.restore, restored, [*everything, page.back], **ORDERED)
 
 
 def _changes(
@@ -246,10 +245,9 @@ def _changes(
     typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
     there = [page.picked, area.cast, reading.language]
     on_show(tab.offer, there, [hidden.opened, hidden.mine, hidden.view])
-    page.read.click(tab.read, typed, shown, **QUIET)
-    act = in_turn(tab.act)
+    page.read.click(tab.read, typed, shown, **ORDERED)
     for pressed in (area.lines.act, area.cast.act):
-        pressed(act, typed, shown, trigger_mode="multiple", **QUIET)
+        pressed(tab.act, typed, shown, trigger_mode="multiple", **ORDERED)
     looks = [hidden.opened, hidden.view]
     hidden.timer.tick(tab.look, looks, [area.lines, hidden.timer], **BARE)
     area.lines.late(tab.watch, None, hidden.timer, **BARE)
@@ -266,7 +264,7 @@ def _sound(
     """Events that play audio. Typed text is read first."""
     typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
     looks, seen = [hidden.opened, hidden.view], [area.lines, hidden.timer]
-    ready = area.speak.click(tab.read, typed, shown, **QUIET)
+    ready = area.speak.click(tab.read, typed, shown, **ORDERED)
     spoken = ready.success(
         translated(tab.speak),
         [hidden.opened, area.aloud],

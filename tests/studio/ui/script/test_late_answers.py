@@ -1,4 +1,4 @@
-"""Answers of polls that come after a change of what is shown: they take nothing back."""
+"""Answers that come late: those of polls take nothing back, those of presses keep their order."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
 from studio.scripts.export.export_jobs import ExportJobs
 from studio.scripts.rendering.playback import ScriptPlayback
+from studio.scripts.store import ScriptStore
 from tests.support.browser import (
     PATIENCE,
     OpenPage,
@@ -107,17 +108,18 @@ class Polls:
 
         monkeypatch.setattr(of, called, later)
 
-    def answer(self, page: Any) -> None:
-        """Let them answer, and wait until the page has taken that."""
-        answers = list[str]()
 
-        def note(request: Any) -> None:
-            answers.append(request.url)
+def answered(page: Any, held: threading.Event) -> None:
+    """Let what is held go on, and wait until the page has taken its answers."""
+    answers = list[str]()
 
-        page.on("requestfinished", note)
-        self.may_answer.set()
-        until_silent(page, answers)
-        page.remove_listener("requestfinished", note)
+    def note(request: Any) -> None:
+        answers.append(request.url)
+
+    page.on("requestfinished", note)
+    held.set()
+    until_silent(page, answers)
+    page.remove_listener("requestfinished", note)
 
 
 def test_an_answer_to_a_poll_shows_no_script_that_was_left(
@@ -131,7 +133,7 @@ def test_an_answer_to_a_poll_shows_no_script_that_was_left(
     wait_until(held.asked.is_set)
     new(page)
     page.evaluate(SHOWN)
-    held.answer(page)
+    answered(page, held.may_answer)
     expect(lines(page)).to_have_count(0)
     assert "Good evening" not in "".join(page.evaluate("window.shown"))
 
@@ -144,7 +146,7 @@ def test_an_answer_to_a_poll_turns_no_page_back(page: Any, monkeypatch: pytest.M
     press(page, "Next")
     expect(lines(page).first).to_contain_text("number 25.")
     page.evaluate(SHOWN)
-    held.answer(page)
+    answered(page, held.may_answer)
     expect(lines(page).first).to_contain_text("number 25.")
     assert "number 0." not in "".join(page.evaluate("window.shown"))
 
@@ -176,6 +178,52 @@ def test_an_answer_to_a_poll_shows_no_export_of_a_script_that_was_left(
     export.get_by_role("button", name="Export", exact=True).last.click()
     wait_until(held.asked.is_set)
     new(page)
-    held.answer(page)
+    answered(page, held.may_answer)
     expect(export.locator("a[download]")).to_have_count(0)
     expect(export.get_by_text("The export is done.")).to_be_hidden()
+
+
+class Held:
+    """Calls of the store that take as long as it takes; the first is waited for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, called: str) -> None:
+        self.begun, self.may_end = threading.Event(), threading.Event()
+        call = getattr(ScriptStore, called)
+
+        def later(*values: Any) -> Any:
+            self.begun.set()
+            assert self.may_end.wait(PATIENCE)
+            return call(*values)
+
+        monkeypatch.setattr(ScriptStore, called, later)
+
+
+def sent(page: Any, press: Callable[[], None]) -> None:
+    """Press, and wait until the server has taken it."""
+    with page.expect_response(lambda response: "/queue/join" in response.url):
+        press()
+
+
+def test_a_search_is_kept_by_a_choice_that_is_made_before_it_is_answered(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split(page, TEXT, "Good evening")
+    held = Held(monkeypatch, "look")
+    sent(page, lambda: page.get_by_placeholder("Search in lines").fill("ben:"))
+    wait_until(held.begun.is_set)
+    sent(page, lambda: page.locator("#script-lines [data-act=show]").select_option("open"))
+    held.may_end.set()
+    expect(page.locator("#script-lines [data-act=show]")).to_have_value("open")
+    expect(lines(page)).to_have_count(2)
+
+
+def test_a_new_script_stays_though_a_change_of_the_one_before_takes_longer(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split(page, TEXT, "Good evening")
+    held = Held(monkeypatch, "recast")
+    page.locator("#script-cast select").first.select_option(index=2)
+    wait_until(held.begun.is_set)
+    sent(page, lambda: press(page, "New"))
+    answered(page, held.may_end)
+    expect(lines(page)).to_have_count(0)
