@@ -169,8 +169,12 @@ class Loop:
 
     def _wait_codes(self, handle: StepHandle) -> None:
         """Wait for a step's codes; deliver audio that becomes ready meanwhile."""
-        while self._decoding and not (self.abandoned or handle.wait_codes(AUDIO_POLL)):
+        while (self._decoding or handle.audio_first) and not (
+            self.abandoned or handle.wait_codes(AUDIO_POLL)
+        ):
             self._commit_audio(len(self._decoding))
+            if first := handle.first_audio():
+                self.deliver(self.scheduler.commit_first(first, self._clock()))
 
     def _commit_audio(self, most: int) -> None:
         """Deliver ready audio in order; wait until at most `most` steps have audio due."""

@@ -147,10 +147,6 @@ class StepPlan:
         return bool(first or self.prefill or self.decode or self.codec_decode)
 
     @property
-    def has_first_chunk(self) -> bool:
-        return any(due.start == 0 for due in self.codec_decode)
-
-    @property
     def awaits_audio(self) -> bool:
         return any(due.awaited for due in self.codec_decode)
 
@@ -175,8 +171,24 @@ class StepResult:
     audio_follows: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class FirstAudio:
+    """Audio of a step's first chunks, and the codes of its frames, before its results are known."""
+
+    number: int
+    codes: Mapping[int, Codes]  # by slot
+    audio: Mapping[int, Pcm]
+
+
 class StepHandle(Protocol):
     """A step in flight: its codes are ready first, its audio may be ready later."""
+
+    @property
+    def audio_first(self) -> bool:
+        """Whether `first_audio` has something to come."""
+
+    def first_audio(self) -> FirstAudio | None:
+        """Once, what listeners wait for, if it is ready before the codes are."""
 
     def wait_codes(self, timeout: float) -> bool:
         """Wait at most `timeout` seconds for the codes; whether they are ready."""

@@ -383,15 +383,17 @@ class Attempt:
         elif count >= self.sequence.frame_limit:
             self.stop_at(count, "length" if count >= self.sequence.room else "runaway")
 
-    def add_audio(self, start: int, pcm: Pcm) -> Chunk | None:
-        """Add audio of the frames from `start` on, cut at the end of speech."""
-        stop = min(start + len(pcm) // FRAME_SAMPLES, len(self.codes))
+    def add_audio(self, start: int, pcm: Pcm, coming: Codes | None = None) -> Chunk | None:
+        """Add audio of the frames from `start` on, cut at the end of speech, unless it was added.
+        `coming`: codes of a frame that is added later."""
+        codes = self.codes if coming is None else [*self.codes, coming]
+        stop = min(start + len(pcm) // FRAME_SAMPLES, len(codes))
         stop = stop if self.total_frames is None else min(stop, self.total_frames)
-        if stop <= start:
+        if stop <= max(start, self.decoded_frames):
             return None
         pcm = pcm[: (stop - start) * FRAME_SAMPLES]
         self.decoded_frames = stop
         if self.detector.check_audio(pcm) and self.total_frames is None:
             self.stop_at(stop, "runaway")
         self.chunks += 1
-        return Chunk(self.chunks - 1, pcm, np.stack(self.codes[start:stop]))
+        return Chunk(self.chunks - 1, pcm, np.stack(codes[start:stop]))

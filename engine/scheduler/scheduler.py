@@ -15,7 +15,15 @@ from typing import TypeAlias
 from engine.config import EngineSettings
 from engine.errors import InvalidText, OutOfMemory
 from engine.messages import Message
-from engine.plan import Admit, AppendText, CodecDecode, Prefill, StepPlan, StepResult
+from engine.plan import (
+    Admit,
+    AppendText,
+    CodecDecode,
+    FirstAudio,
+    Prefill,
+    StepPlan,
+    StepResult,
+)
 from engine.requests.sequence import Attempt, Sequence, TextPiece
 from engine.scheduler import batch_planner, pauses, policy
 from engine.scheduler.admission import Admission
@@ -253,6 +261,18 @@ class Scheduler:
             self.lateness.observe(seconds, now)
         else:
             self.lateness.reset()
+
+    def commit_first(self, first: FirstAudio, now: float) -> list[Delivery]:
+        """Deliver first chunks of a step before its codes are committed: a talker takes as long
+        for the next frame as all that a listener still waits for."""
+        step, deliveries = self._in_flight[first.number], list[Delivery]()
+        for piece in step.plan.codec_decode:
+            attempt, slot = step.attempts[piece.slot], piece.slot
+            is_next = slot in first.codes and piece.stop == len(attempt.codes) + 1
+            if is_next and slot in first.audio and attempt.before_first_chunk:
+                chunk = attempt.add_audio(piece.start, first.audio[slot], first.codes[slot])
+                deliveries += self._deliver_or_hold(attempt, chunk, now)
+        return deliveries
 
     def commit_audio(
         self, number: int, audio: Mapping[int, Pcm], now: float, seconds: float = 0.0

@@ -15,7 +15,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from engine.errors import EngineClosed, OutOfMemory, StepFailed
-from engine.plan import Admit, AppendText, Checkpoint, Frame, Prompt, StepPlan, StepResult
+from engine.plan import (
+    Admit,
+    AppendText,
+    Checkpoint,
+    FirstAudio,
+    Frame,
+    Prompt,
+    StepPlan,
+    StepResult,
+)
 from engine.types import (
     CODEBOOKS,
     FRAME_SAMPLES,
@@ -176,6 +185,17 @@ class FakeStep:
     later: float
     clock: Clock
     beside: float = 0.0  # seconds of the codec beside the steps
+    ahead: float = 0.0  # seconds by which first chunks are ready before the codes
+
+    @property
+    def audio_first(self) -> bool:
+        return self.ahead > 0
+
+    def first_audio(self) -> FirstAudio | None:
+        if self.clock.now() < self.due - self.ahead or isinstance(self.outcome, Exception):
+            return None
+        codes = {slot: frame.codes for slot, frame in self.outcome.frames.items()}
+        return FirstAudio(self.outcome.number, codes, self.pcm)
 
     def wait_codes(self, timeout: float) -> bool:
         self._sleep(min(self.due, self.clock.now() + timeout))
@@ -221,6 +241,7 @@ class FakeWorker:
         self.timed: dict[int, float] = {}  # seconds by rows
         self.sound_later = 0.0  # seconds from a step's codes to its audio
         self.sound_follows = False  # without a limit by `pipeline_depth`
+        self.first_ahead = 0.0  # seconds by which first chunks are ready before a step's codes
         self.codec_beside = False  # it works beside the steps, as on a CPU with cores for it
         self.resets = 0
         self.closed = False
@@ -270,7 +291,8 @@ class FakeWorker:
             audio = self._sound(plan)
         except Exception as error:
             result, audio = error, {}
-        return FakeStep(result, audio, self._busy_until, self.sound_later, self.clock)
+        ahead = self.first_ahead if plan.awaits_audio else 0.0
+        return FakeStep(result, audio, self._busy_until, self.sound_later, self.clock, ahead=ahead)
 
     def _launch_beside(self, plan: StepPlan) -> FakeStep:
         """The codec begins when it is done with what an earlier step gave it, and when this step's

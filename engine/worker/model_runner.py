@@ -65,6 +65,10 @@ class RunnerStep(NamedTuple):
     rows: tuple[int, ...]
     step: DecodeStep
 
+    def codes(self) -> FrameBatch:
+        """The frame, before it is known whether the speech ends."""
+        return FrameBatch(self.rows, self.step.codes())
+
     def advance(self) -> FrameBatch:
         """Run the talker for the next frame."""
         return FrameBatch(self.rows, self.step.advance())

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from engine.errors import OutOfMemory, StepFailed, TimbreError
-from engine.plan import Frame, StepResult
-from engine.types import Pcm
+from engine.plan import FirstAudio, Frame, StepResult
+from engine.types import Codes, Pcm
 
 # slots, samples of each, int16 [B, longest], undefined past a row's samples
 Batches = Sequence[tuple[Sequence[int], Sequence[int], Tensor]]
@@ -41,13 +41,32 @@ class StepAudio:
     seconds: Callable[[], float] = float  # that it took beside these, once it is done
 
 
+# slots, and [R, 17]: codes, end of speech
+Frames = Sequence[tuple[Sequence[int], Tensor]]
+
+
+class FirstCodes:
+    """Codes of a step on their way to the host before the talker runs, which alone knows where
+    speech ends."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = [(slots, to_host(batch)) for slots, batch in frames]
+        self.done = torch.cuda.Event()
+        self.done.record()
+
+    def by_slot(self) -> dict[int, Codes]:
+        """Once they are done."""
+        return {slot: codes[:-1] for slot, codes in _by_slot(self._frames)}
+
+
 @dataclass(frozen=True)
 class StepOutput:
     """The results of a step on the device."""
 
-    frames: Sequence[tuple[Sequence[int], Tensor]]  # slots, and [R, 17]: codes, end of speech
+    frames: Frames
     audio: StepAudio
     failed: Mapping[int, Exception]
+    first: FirstCodes | None = None  # of a step with first chunks
 
 
 class StepTimer:
@@ -81,8 +100,19 @@ class PendingStep:
     def __init__(self, number: int, made: StepOutput, watch: StepTimer) -> None:
         self._number, self._watch, self._failed = number, watch, made.failed
         self._frames = [(slots, to_host(batch)) for slots, batch in made.frames]
-        self._audio = made.audio
+        self._audio, self._first = made.audio, made.first
         watch.stop()
+
+    @property
+    def audio_first(self) -> bool:
+        return self._first is not None
+
+    def first_audio(self) -> FirstAudio | None:
+        with explained():
+            if self._first is None or not (self._first.done.query() and self.audio_ready()):
+                return None
+        first, self._first = self._first, None
+        return FirstAudio(self._number, first.by_slot(), self.audio())
 
     def wait_codes(self, seconds: float) -> bool:
         with explained():
@@ -94,9 +124,7 @@ class PendingStep:
         with explained():
             seconds = self._watch.wait()
         frames = {
-            slot: Frame(codes[:-1], bool(codes[-1]))
-            for slots, batch in self._frames
-            for slot, codes in zip(slots, batch.numpy().copy(), strict=True)
+            slot: Frame(codes[:-1], bool(codes[-1])) for slot, codes in _by_slot(self._frames)
         }
         return StepResult(self._number, seconds, frames, self._failed, self._audio.follows)
 
@@ -125,6 +153,10 @@ class FailedStep:
     """A step that could not be launched."""
 
     error: Exception
+    audio_first = False
+
+    def first_audio(self) -> None:
+        return None
 
     def wait_codes(self, seconds: float) -> bool:
         return True
@@ -140,6 +172,12 @@ class FailedStep:
 
     def audio_seconds(self) -> float:
         raise self.error
+
+
+def _by_slot(frames: Frames) -> Iterator[tuple[int, Codes]]:
+    """Rows [17] of what is on the host, in memory of their own."""
+    for slots, batch in frames:
+        yield from zip(slots, batch.numpy().copy(), strict=True)
 
 
 def to_host(tensor: Tensor) -> Tensor:

@@ -51,6 +51,7 @@ from engine.worker.reference.encoder_graphs import EncoderRunner, select_encoder
 from engine.worker.reference.reference_encoder import ReferenceEncoder
 from engine.worker.step_output import (
     FailedStep,
+    FirstCodes,
     PendingStep,
     StepAudio,
     StepOutput,
@@ -232,12 +233,15 @@ class TorchWorker:
         beside = self._shared.codec_threads(runners, rows, plan.awaits_audio)
         audio = self._codec_decode(plan, beside)
         self._shared.leave(runners, codec, prompts=False)
-        if isinstance(audio.done, torch.cuda.Event) and _audio_first(plan):
-            torch.cuda.current_stream(self.device).wait_event(audio.done)
+        first = None
+        if isinstance(audio.done, torch.cuda.Event) and plan.awaits_audio:
+            first = FirstCodes([self._by_slot(name, step.codes()) for name, step in steps])
+            if len(plan.decode) <= AUDIO_FIRST_ROWS:
+                torch.cuda.current_stream(self.device).wait_event(audio.done)
         frames = [self._by_slot(name, step.advance()) for name, step in steps]
         if audio.follows and audio.done and plan.awaits_audio:
             audio.done.synchronize()
-        return StepOutput(frames, audio, failed)
+        return StepOutput(frames, audio, failed, first)
 
     def _admit(self, admits: Sequence[Admit]) -> dict[int, Exception]:
         """Admit all; returns slots whose admission failed, which are free again, and why."""
@@ -485,8 +489,3 @@ class TorchWorker:
 
 def _bytes(network: torch.nn.Module) -> int:
     return sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
-
-
-def _audio_first(plan: StepPlan) -> bool:
-    """Whether a first chunk is decoded before the talker, which fills the device for few rows."""
-    return len(plan.decode) <= AUDIO_FIRST_ROWS and plan.has_first_chunk

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from engine import EngineError, Preset, SpeechRequest, StepFailed
-from engine.plan import StepPlan
+from engine.plan import FirstAudio, StepPlan, StepResult
+from engine.scheduler.scheduler import Delivery
 from engine.testing import Costs
 from engine.testing.fake_worker import FakeStep
 from engine.types import Pcm
@@ -115,3 +117,80 @@ def test_the_engine_gives_up_when_no_sound_comes_back(monkeypatch):
         ask(simulation, "a" * 20, seed=seed)
     with pytest.raises(EngineError, match="in a row"):
         simulation.finish()
+
+
+def heard_of(simulation: Simulation) -> list[tuple[bytes, bytes]]:
+    """The audio and the codes of all streams, whatever their chunks."""
+    for listener in simulation.listeners:
+        assert [chunk.index for chunk in listener.chunks] == [*range(len(listener.chunks))]
+    return [
+        (
+            b"".join(chunk.pcm.tobytes() for chunk in listener.chunks),
+            b"".join(chunk.codes.tobytes() for chunk in listener.chunks),
+        )
+        for listener in simulation.listeners
+    ]
+
+
+@pytest.mark.parametrize("lag", [0, 1, 2])
+@pytest.mark.parametrize("later", [0.0, 0.004])
+def test_first_sound_is_heard_before_the_codes_of_its_step_are_known(lag, later):
+    """And is the same, with what follows it, as if it had been waited for: streams and files, of
+    one frame and of several groups, and some that are left."""
+    heard, firsts = {}, {}
+    for ahead in (0.0, 0.006):
+        source = random.Random(4)
+        simulation = Simulation(
+            Costs(step=0.01, row=0.001), max_letters=60, max_num_seqs=4, pipeline_depth=lag
+        )
+        simulation.worker.first_ahead, simulation.worker.sound_later = ahead, later
+        for number, (when, request) in enumerate(poisson(20, 6, source, files=0.2)):
+            if number % 5 == 0:
+                request = replace(request, text="a" if number % 2 else "Hello there. " * 9)
+            while simulation.clock.now() < when:
+                if not simulation.turn():
+                    simulation.clock.sleep(when - simulation.clock.now())
+            listener = simulation.ask(request)
+            assert listener is not None
+            if number % 7 == 3:
+                listener.stream.cancel()
+        simulation.finish()
+        heard[ahead] = heard_of(simulation)
+        firsts[ahead] = [
+            listener.stream._progress.playback.began - listener.arrived
+            for listener in simulation.listeners
+            if listener.chunks and listener.request.live
+        ]
+    assert heard[0.006] == heard[0.0]
+    sooner = [slow - fast for slow, fast in zip(firsts[0.0], firsts[0.006], strict=True)]
+    assert min(sooner) > 0.004
+    assert sorted(sooner)[len(sooner) // 2] == pytest.approx(0.006 + later, abs=0.001)
+
+
+def test_a_step_that_fails_after_its_first_sound_ends_its_streams():
+    simulation = Simulation(Costs(step=0.01), max_num_seqs=2, pipeline_depth=1)
+    simulation.worker.first_ahead = 0.005
+    listener = ask(simulation, "a" * 40, seed=1)
+    commit = simulation.engine.loop.scheduler.commit_first
+
+    def heard(first: FirstAudio, now: float) -> list[Delivery]:
+        simulation.engine.loop.scheduler.commit_first = commit
+        deliveries = commit(first, now)
+
+        def fail(self: FakeStep) -> StepResult:
+            raise StepFailed("The card broke.")
+
+        patch.setattr(FakeStep, "result", fail)
+        return deliveries
+
+    with pytest.MonkeyPatch.context() as patch:
+        simulation.engine.loop.scheduler.commit_first = heard
+        while listener.ended is None:
+            simulation.turn()
+            if simulation.engine.loop.counters.failed_steps:
+                patch.undo()
+    assert [chunk.index for chunk in listener.chunks] == [0]
+    assert listener.stream.end.reason == "error"
+    after = ask(simulation, "a" * 10, seed=2)
+    simulation.finish()
+    assert after.stream.end.reason == "finished"
