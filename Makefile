@@ -6,7 +6,7 @@ ARGS ?=
 # On two cores three workers take 11 minutes, two 13: browsers wait more than they work.
 WORKERS ?= 3
 # -rs: says why tests are skipped (no Ray, no GPU, no Chromium).
-PYTEST = $(BIN)/python -m pytest -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIP = $(BIN)/python -m pip install --disable-pip-version-check
 
 # Where Linux has no NVIDIA GPU, PyTorch comes in its build for CPUs: 0.2 GB instead of 2.7.

@@ -13,13 +13,16 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import Qwen2TokenizerFast
 
 from training.data.speakers import STYLES, all_speakers
 from training.data.text import Corpus, load
 from training.data.voice_descriptions import describe
+
+if TYPE_CHECKING:
+    from transformers import Qwen2TokenizerFast
 
 SIZE = 1_530  # before the special tokens
 SPECIAL = (
@@ -52,6 +55,8 @@ def lines(corpus: Corpus) -> Iterator[str]:
 
 
 def train(corpus: Corpus) -> Qwen2TokenizerFast:
+    from transformers import Qwen2TokenizerFast  # here alone: others need the names of tokens
+
     pieces = Tokenizer(models.BPE())
     split = pre_tokenizers.Split(WORDS, "isolated")
     bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)

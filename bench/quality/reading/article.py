@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import pyloudnorm
 
 from bench.quality import acoustic_features
 from engine import SAMPLE_RATE, Waveform
@@ -50,6 +49,8 @@ def _rise(values: list[float]) -> float:
 
 def wander(wave: Waveform) -> Wander:
     """Of a speech of a minute at least; a rest of less than half a minute is left out."""
+    import pyloudnorm  # which loads half of scipy
+
     meter = pyloudnorm.Meter(SAMPLE_RATE)
     whole = acoustic_features.pitch(wave), meter.integrated_loudness(wave)
     count = max(1, round(len(wave) / MINUTE))

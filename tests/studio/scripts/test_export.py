@@ -11,7 +11,6 @@ from zipfile import ZipFile
 
 import av
 import numpy as np
-import pyloudnorm
 import pysubs2
 import pytest
 import soundfile
@@ -255,6 +254,8 @@ def test_what_is_not_spoken_is_not_exported_unless_asked(tmp_path: Path) -> None
 
 
 def loudness_of(pcm: Pcm) -> float:
+    import pyloudnorm  # which loads half of scipy
+
     with np.errstate(divide="ignore"):
         return float(pyloudnorm.Meter(SAMPLE_RATE).integrated_loudness(pcm / 32768.0))
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyloudnorm
 import pytest
 import soundfile
 
-from engine import SAMPLE_RATE, InvalidSetting, InvalidText, Pcm, TimbreError
+from engine import SAMPLE_RATE, InvalidSetting, InvalidText, Pcm, TimbreError, Waveform
 from studio.context import Studio
 from studio.scripts import Projects
 from studio.scripts.export.limiter import CEILING, true_peaks
@@ -35,6 +34,12 @@ class Reader:
 @pytest.fixture
 def music(studio: Studio) -> ScriptMusic:
     return ScriptMusic(studio.scripts, Reader())
+
+
+def loudness_of(sound: Waveform) -> float:
+    import pyloudnorm  # which loads half of scipy
+
+    return float(pyloudnorm.Meter(SAMPLE_RATE).integrated_loudness(sound))
 
 
 def cues(studio: Studio, number: str) -> tuple[Cue, ...]:
@@ -178,7 +183,7 @@ def test_the_whole_is_as_loud_as_wanted_and_below_the_ceiling(
     voiced(studio, number)
     opened = music.add(number, Path("a.mp3"), {"level": level, "ducking": 3.0})
     pcm = exported(opened, tmp_path, loudness=wanted, texts=False)
-    loudness = pyloudnorm.Meter(SAMPLE_RATE).integrated_loudness(pcm / 32768.0)
+    loudness = loudness_of(pcm / 32768.0)
     assert loudness == pytest.approx(wanted, abs=0.5)
     assert true_peaks(pcm / 32768.0).max() <= 10 ** ((CEILING + 0.1) / 20)
 
@@ -193,8 +198,7 @@ def test_speech_stays_as_far_above_the_music_as_the_level_says(
     pcm = exported(opened, tmp_path, loudness=-19.0, texts=False) / 32768.0
     length = len(whole(ScriptTab(studio), number)) // 2
     assert len(pcm) > length  # its tail
-    meter = pyloudnorm.Meter(SAMPLE_RATE)
-    under = meter.integrated_loudness(pcm[length - 2 * SECOND // 10 : length + 4 * SECOND // 10])
+    under = loudness_of(pcm[length - 2 * SECOND // 10 : length + 4 * SECOND // 10])
     assert under == pytest.approx(-31.0, abs=1.5)
 
 
