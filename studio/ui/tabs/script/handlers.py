@@ -93,6 +93,7 @@ class ScriptTab:
         self.store, self.playback = studio.scripts, studio.playback
         self._actions = ScriptActions(self.store, self.playback)
         self._answered: deque[tuple[str, str]] = deque(maxlen=ANSWERED)  # script, press
+        self._typed: deque[int] = deque(maxlen=ANSWERED)  # texts that were read, into which
 
     # Showing.
 
@@ -321,10 +322,15 @@ class ScriptTab:
     def _read(self, number: str, text: str, seen: str) -> OpenScript:
         if number and text == seen:
             return self.store.look(number)
+        typed = hash((number, text, seen))
         if number and seen and seen != text_of(self.store.open(number).script):
+            if typed in self._typed:  # by a press whose answer the page did not have yet
+                return self.store.look(number)
             gr.Warning(tell(FORKED))
             return self.store.fork(number, text)
-        return self.store.read(number, text)
+        opened = self.store.read(number, text)
+        self._typed.append(typed)
+        return opened
 
     def _shown(
         self,
