@@ -74,6 +74,7 @@ class Scheduler:
         self.latest_turn = math.inf  # later requests wait while a talker needs memory
         self.retries = 0
         self._out_of_memory = False  # admit nothing until a slot is released
+        self._queue_changed = False  # since those who wait were told their places
         self._audio_follows = False  # of the last step: audio is made beside the next one
         self._in_flight: dict[int, InFlightStep] = {}
         self._number = 0
@@ -83,7 +84,7 @@ class Scheduler:
     def add(self, sequence: Sequence) -> None:
         self.active[sequence.id] = sequence
         self.waiting.add(sequence)
-        self._update_waiting()
+        self._queue_changed = True
 
     def append(self, sequence: Sequence, piece: TextPiece, now: float) -> list[Delivery]:
         """Add text. Open text that is closed empty ends with an error."""
@@ -98,7 +99,7 @@ class Scheduler:
         """End a sequence now; its slot is free from the next plan on."""
         if sequence.attempt is None:
             self.waiting.remove(sequence)
-            self._update_waiting()
+            self._queue_changed = True
         else:
             self._release(sequence.attempt)
         return self._end(sequence, reason, error)
@@ -147,6 +148,10 @@ class Scheduler:
         return Admission(places, slots, step, learnt.token_frames, learnt.overhead)
 
     def _update_waiting(self) -> None:
+        """Once a step, not for each of many who come at once."""
+        if not self._queue_changed:
+            return
+        self._queue_changed = False
         running = [attempt.sequence for attempt in self.attempts.values()]
         self.waiting.update(self.admission.starts(running, self.waiting))
 
@@ -161,6 +166,7 @@ class Scheduler:
         released = self.slots.drain_released()
         most = self._max_prefill_rows()
         admitted = self._admit(now, most)
+        self._update_waiting()
         order = policy.by_urgency(self.attempts.values(), self.settings, now)
         texts = self._append_texts()
         prefill = self._plan_prefill(order, most)
@@ -314,10 +320,9 @@ class Scheduler:
             if (fits or sequence.continues) and self._may_start(sequence):
                 room[sequence.live] -= 1
                 self.waiting.remove(sequence)
+                self._queue_changed = True
                 admitted.append(self._start(sequence, now))
                 unfilled += self.attempts[admitted[-1].slot].prompt_rows
-        if admitted:
-            self._update_waiting()
         return tuple(admitted)
 
     def _unfilled_rows(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Attempt
+from engine.scheduler.waiting_queue import WaitingQueue
 from engine.testing import Costs
 from tests.support.simulation import SLOW, Listener, Simulation, ask, poisson
 
@@ -30,6 +32,21 @@ def test_who_waits_moves_up_when_another_leaves_the_queue():
     second.stream.cancel()
     simulation.turn()
     assert third.stream.position == 0
+
+
+def test_those_who_come_at_once_are_told_their_places_once(monkeypatch):
+    told, update = [], WaitingQueue.update
+
+    def counted(self: WaitingQueue, estimates: Iterable[float]) -> None:
+        told.append(len(self))
+        update(self, estimates)
+
+    monkeypatch.setattr(WaitingQueue, "update", counted)
+    simulation = Simulation(SLOW, max_num_seqs=2)
+    crowd = [ask(simulation, "abcd", seed=seed) for seed in range(30)]
+    simulation.turn()
+    assert told == [29]  # one has begun
+    assert [each.stream.position for each in crowd] == [None, *range(29)]
 
 
 def test_a_request_that_ended_before_the_loop_saw_it_takes_no_slot():
