@@ -69,6 +69,8 @@ class SpeechEngine(ABC):
     @property
     def _input_processor(self) -> InputProcessor:
         """Imported when it is needed: not where requests come as sequences."""
+        if self._processor is not None:
+            return self._processor
         from engine.requests.input_processor import InputProcessor
 
         with self._making:

@@ -192,13 +192,14 @@ class SpeechStream:
         """
         played = 0.0  # when the audio so far has been played
         async for chunk in self:
-            parts = [chunk]
-            while len(self._output) and sum(part.seconds for part in parts) < MOST_JOINED:
+            parts, seconds = [chunk], chunk.seconds
+            while len(self._output) and seconds < MOST_JOINED:
                 parts.append(await anext(self))
+                seconds += parts[-1].seconds
             piece = _join(parts, index)
             yield piece
             now, index = time.monotonic(), index + 1
-            played = max(played, now) + piece.seconds
+            played = max(played, now) + seconds
             rest = min(LONGEST_REST, (played - now - IN_HAND) * RESTED)
             if rest > 0 and not (self.end or len(self._output)):
                 await self._changed(rest)
@@ -262,6 +263,8 @@ class SpeechStream:
 
 
 def _join(chunks: list[Chunk], index: int) -> Chunk:
+    if len(chunks) == 1 and chunks[0].index == index:
+        return chunks[0]
     if len(chunks) == 1:
         return replace(chunks[0], index=index)
     pcm = np.concatenate([chunk.pcm for chunk in chunks])

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import partial, reduce
+from functools import reduce
 from itertools import chain, count
 from pathlib import Path
 from threading import RLock
@@ -89,7 +89,7 @@ class VoiceFolder:
     ) -> None:
         """`moods`: it holds moods and no voices."""
         self._moods = moods
-        self._place = folder if callable(folder) else partial(Path, folder)
+        self._place = folder if callable(folder) else Path(folder)
         self._built_in = Path(built_in) if built_in else None
         self._most = most
         self._lock = RLock()  # of writers in this process; `_writing` holds off the others
@@ -99,7 +99,7 @@ class VoiceFolder:
 
     @property
     def folder(self) -> Path:
-        return self._place()
+        return self._place() if callable(self._place) else self._place
 
     def save(
         self, name: str, voice: Storable, beside: Mapping[str, bytes] = NOTHING, **details: Any

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
@@ -108,6 +109,7 @@ def address_of(scope: Scope) -> str:
     return household((scope.get("client") or ("", 0))[0])
 
 
+@lru_cache(1024)
 def household(host: str) -> str:
     try:
         address = ip_address(host)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from codecs import BOM_UTF8
 from collections.abc import Callable, Coroutine
+from inspect import signature
 from typing import Any, Final
 
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
 
@@ -24,17 +26,36 @@ DEPTH: Final = 6
 
 
 class BoundedJson(APIRoute):
-    """A route whose JSON body is checked and parsed once; FastAPI reuses the result."""
+    """A route whose JSON body is checked and parsed once; FastAPI reuses the result.
+
+    An endpoint that makes its own answer out of a body and the context is called without:
+    nothing is left for FastAPI to solve.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+        handle, plain = super().get_route_handler(), self._is_plain()
 
         async def bounded(request: Request) -> Response:
             if self.body_field:
                 request._json = await read_json(request)
+                if plain and request._json is not None:
+                    return await self._answer(request)
             return await handle(request)
 
         return bounded
+
+    def _is_plain(self) -> bool:
+        takes = list(signature(self.endpoint).parameters)
+        return takes == ["body", "context"] and self.response_class is Response
+
+    async def _answer(self, request: Request) -> Response:
+        (field,), (context,) = self.dependant.body_params, self.dependant.dependencies
+        body, errors = field.validate(request._json, {}, loc=("body",))
+        if errors:
+            raise RequestValidationError(errors, body=request._json)
+        assert context.call
+        answer: Response = await self.endpoint(body, await context.call(request))
+        return answer
 
 
 async def read_json(request: Request) -> Any:

@@ -7,7 +7,7 @@ and the routes interpret them.
 from __future__ import annotations
 
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -219,9 +219,8 @@ class SpeechOptions(Body):
 
     def sampling(self) -> SamplingParams:
         """Sampling parameters; a temperature of 0 means greedy, as in other APIs."""
-        greedy = not self.do_sample or self.temperature == 0
-        return SamplingParams(
-            greedy=greedy,
+        return _sampling(
+            greedy=not self.do_sample or self.temperature == 0,
             temperature=self.temperature or None,
             top_k=self.top_k,
             top_p=self.top_p,
@@ -242,6 +241,12 @@ class SpeechOptions(Body):
         if self.non_streaming_mode is None:
             return None
         return "whole" if self.non_streaming_mode else "streamed"
+
+
+@lru_cache(64)
+def _sampling(**values: Any) -> SamplingParams:
+    """Most requests have the same ones."""
+    return SamplingParams(**values)
 
 
 class BatchItem(SpeechOptions):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -110,6 +111,7 @@ def same_origin(origin: str, host: str) -> bool:
     )
 
 
+@lru_cache(64)
 def _split(host: str) -> tuple[str, int | None]:
     """The name and the port of a Host header."""
     try:
@@ -119,6 +121,7 @@ def _split(host: str) -> tuple[str, int | None]:
         return "", None
 
 
+@lru_cache(64)
 def _is_address(name: str) -> bool:
     """An address cannot be rebound to another machine, as a name can."""
     try:

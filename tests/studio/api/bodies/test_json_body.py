@@ -10,6 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import APIRouter, FastAPI, Request, Response, routing
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import run_endpoint_function
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +20,9 @@ from hypothesis import strategies as st
 from engine import EngineSettings, Library
 from engine.testing import FakeEngine
 from studio.api import create_api
-from studio.api.bodies.json_body import DEPTH, ITEMS, KEYS, SEPARATORS, parse
+from studio.api.api_context import Shared
+from studio.api.bodies.json_body import DEPTH, ITEMS, KEYS, SEPARATORS, BoundedJson, parse
+from studio.api.bodies.schemas import SpeechBody
 from studio.api.errors import ApiError
 
 MIB = 1 << 20
@@ -150,3 +155,62 @@ def test_a_file_that_windows_wrote_is_json(engine: FakeEngine, tmp_path: Any) ->
     headers = {"content-type": "application/json"}
     answer = client.post("/v1/audio/speech", content=body, headers=headers)
     assert answer.status_code == 200, answer.text
+
+
+class Solved(BoundedJson):
+    """As routes whose endpoints need more than a body."""
+
+    def _is_plain(self) -> bool:
+        return False
+
+
+BODIES = (
+    *(
+        {"input": "Hello", "voice": "ryan"},
+        {"text": "Hello", "speaker": {"id": "x"}},
+        None,
+        [],
+        "a",
+    ),
+    *(
+        {},
+        {"input": 1},
+        {"input": "x", "speed": 9, "top_k": "a"},
+        {"input": "x", "voice": {"id": ""}},
+    ),
+    *(
+        {"input": "x", "vois": 1},
+        {"input": "x", "speaker_embedding": [1, None]},
+        {"a": [[[[[[1]]]]]]},
+    ),
+    {"input": "x", "response_format": "opus", "sample_rate": 44100},
+)
+
+
+@pytest.mark.parametrize("body", BODIES, ids=json.dumps)
+def test_an_endpoint_that_is_called_without_fastapi_gets_and_refuses_the_same(body: Any) -> None:
+    told = list[Any]()
+    for kind in (BoundedJson, Solved):
+        router, called = APIRouter(route_class=kind), list[bool]()
+
+        @router.post("/speak", response_class=Response)
+        async def speak(body: SpeechBody, context: Shared) -> Response:
+            return Response(f"{body!r} {context!r}")
+
+        async def refused(request: Request, error: Exception) -> Response:
+            problems = getattr(error, "errors", list)()
+            return Response(f"{error!r} {problems!r} {getattr(error, 'body', '')!r}", 400)
+
+        async def seen(*values: Any, called: list[bool] = called, **named: Any) -> Any:
+            called.append(True)
+            return await run_endpoint_function(*values, **named)
+
+        app = FastAPI(exception_handlers={RequestValidationError: refused, ApiError: refused})
+        app.state.context = "the context"
+        app.include_router(router)
+        with pytest.MonkeyPatch.context() as patch, TestClient(app) as client:
+            patch.setattr(routing, "run_endpoint_function", seen)
+            answer = client.post("/speak", json=body)
+        told.append((answer.status_code, answer.text))
+        assert bool(called) == (kind is Solved and answer.status_code == 200)
+    assert told[0] == told[1]
