@@ -109,8 +109,9 @@ def build(
     fields = Fields(
         text, picker.voice, language, instruct, seed, advanced, speed, spellings, start, mood, model
     )
-    _watch(speaking, fields, count, about.told, lock, dice)
-    listing = _pick(speaking, picker, about, favourites or favourite_voices())
+    starred = favourites or favourite_voices()
+    _watch(speaking, fields, count, about, starred, lock, dice)
+    listing = _pick(speaking, picker, about, starred)
     on_show(speaking.starts, [start], also=[back()], opening=False, queue=False)
     wanted = gr.Textbox("", elem_id="speak-wanted", elem_classes="timbre-unseen")
     wanted.change(speaking.use, wanted, [picker.voice, wanted], **QUICK)
@@ -188,7 +189,8 @@ def _watch(
     speaking: SpeakHandlers,
     fields: Fields,
     count: gr.HTML,
-    about: gr.HTML,
+    about: About,
+    favourites: gr.BrowserState,
     lock: gr.Checkbox,
     dice: gr.Button,
 ) -> None:
@@ -196,10 +198,11 @@ def _watch(
     quick = {**QUICK, "trigger_mode": "always_last"}
     fields.text.change(speaking.count, fields.text, count, **quick)
     now = [fields.voice, fields.language]
-    looks = [about, fields.instruct, fields.model]
-    given = [fields.voice, fields.model]
+    looks = [about.told, fields.instruct, fields.model, about.star]
+    given = [fields.voice, fields.model, favourites]
     on_show(speaking.arrive, now, now, opening=False)  # when it opens: `_draft`
-    on_show(speaking.picked, looks, given, [fields.voice.change], opening=False)
+    change = fields.voice.change
+    on_show(speaking.chosen, looks, given, [change], opening=False, queue=False)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 
 
@@ -211,7 +214,6 @@ def _pick(
     shown = [picker.cards, about.star]
     also = [picker.search.change, favourites.change]
     listing = on_show(speaking.listed, shown, listed, also, opening=False, queue=False)
-    picker.voice.change(speaking.starred, [favourites, picker.voice], about.star, **QUICK)
     picked = [picker.voice, picker.search]
     picker.search.submit(speaking.find, listed, picked, **QUIET)
     about.star.click(speaking.star, [favourites, picker.voice], favourites, **QUICK)

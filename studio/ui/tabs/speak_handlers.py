@@ -207,6 +207,12 @@ class SpeakHandlers:
         style = gr.update(interactive=not reason, placeholder=hint, info=tell(reason))
         return self.told(name), style, models_now(self.models(name), model)
 
+    def chosen(
+        self, voice: str | None, model: str | None, favourites: Sequence[str] | None
+    ) -> tuple[Update, ...]:
+        """What is told of a voice that was chosen, and the button that stars it."""
+        return *self.picked(voice, model), self.starred(favourites, voice)
+
     def count(self, text: str) -> str:
         """Number of characters and estimated duration."""
         if not text.strip():
