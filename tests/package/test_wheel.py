@@ -24,7 +24,7 @@ import importlib, pkgutil, sys
 import engine
 from timbre import Preset, SpeechRequest, open_engine
 
-with open_engine(weights="full") as ours:
+with open_engine(weights="full", max_num_seqs=1) as ours:
     with ours.submit(SpeechRequest("Good morning.", Preset("robert"))) as stream:
         samples = sum(len(chunk.pcm) for chunk in stream)
 

@@ -38,7 +38,7 @@ def test_the_table_says_what_stays_inside_the_limit() -> None:
 
 def test_the_inputs_of_a_frame_are_those_that_its_codes_were_chosen_from() -> None:
     """Sampled codes are likely by the full weights, and fewer bits are further off."""
-    with open_engine([MINI], "cpu", weights="full") as engine:
+    with open_engine([MINI], "cpu", weights="full", max_num_seqs=1) as engine:
         voice = next(iter(engine.capabilities().values())).speakers[0]
         heard = listen(engine, talker_of(engine), "Good morning to you all.", voice)
     full = scores(load_talker(MINI, torch.device("cpu"), torch.float32), heard)
