@@ -275,7 +275,8 @@ class Scheduler:
         for piece in step.plan.codec_decode:
             attempt, slot = step.attempts[piece.slot], piece.slot
             is_next = slot in first.codes and piece.stop == len(attempt.codes) + 1
-            if is_next and slot in first.audio and attempt.before_first_chunk:
+            begins = piece.start == 0 and attempt.before_first_chunk  # nothing of it is due earlier
+            if begins and is_next and slot in first.audio:
                 chunk = attempt.add_audio(piece.start, first.audio[slot], first.codes[slot])
                 deliveries += self._deliver_or_hold(attempt, chunk, now)
         return deliveries

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from engine import EngineError, Preset, SpeechRequest, StepFailed
@@ -12,7 +13,7 @@ from engine.plan import FirstAudio, StepPlan, StepResult
 from engine.scheduler.scheduler import Delivery
 from engine.testing import Costs
 from engine.testing.fake_worker import FakeStep
-from engine.types import Pcm
+from engine.types import FRAME_SAMPLES, Pcm
 from tests.support.simulation import Simulation, ask, poisson
 
 
@@ -194,3 +195,56 @@ def test_a_step_that_fails_after_its_first_sound_ends_its_streams():
     after = ask(simulation, "a" * 10, seed=2)
     simulation.finish()
     assert after.stream.end.reason == "finished"
+
+
+@pytest.mark.parametrize("reserve", [0.0, 0.1])
+def test_first_sound_is_never_delivered_before_sound_of_an_earlier_step(monkeypatch, reserve):
+    """Both become ready while the loop is held up between its looks at them."""
+    heard, ready = {}, FakeStep.audio_ready
+
+    def held_up(self: FakeStep) -> bool:
+        there = ready(self)
+        if not there and self.due + self.later - self.clock.now() < 2e-4:
+            self.clock.sleep(0.0012)
+        return there
+
+    monkeypatch.setattr(FakeStep, "audio_ready", held_up)
+    for ahead in (0.0, 0.003):
+        simulation = timed_simulation()
+        simulation.worker.sound_later = 0.006
+        simulation.engine.loop.note_lag(reserve)
+        ask(simulation, "a" * 20, seed=1)
+        simulation.turn()
+        simulation.worker.first_ahead = ahead
+        ask(simulation, "a" * 20, seed=2)
+        simulation.finish()
+        heard[ahead] = heard_of(simulation)
+    assert heard[0.003] == heard[0.0]
+
+
+def timed_simulation() -> Simulation:
+    """Has timed a stream, so that it takes others together."""
+    simulation = Simulation(Costs(step=0.01), max_num_seqs=8, pipeline_depth=1)
+    ask(simulation, "a" * 20, seed=1)
+    simulation.finish()
+    return simulation
+
+
+def test_a_file_that_ends_in_silence_is_no_other_beside_a_first_sound():
+    """Whether its last frame is the end of its speech is not known with its sound."""
+    ends = {}
+    for ahead in (0.0, 0.004):
+        simulation = timed_simulation()
+        simulation.worker.first_ahead = ahead
+        for seed in range(5):
+            ask(simulation, seed=seed, ignore_end=True, max_frames=150)  # may be silent
+        simulation.worker.sound_of = lambda codes: np.zeros(len(codes) * FRAME_SAMPLES, np.int16)
+        file = ask(simulation, "b" * 84, seed=1, live=False)
+        progress = file.stream._progress
+        while progress.attempt is None or progress.attempt.planned_frames < 83:
+            assert simulation.turn()
+        ask(simulation, "a" * 20, seed=2)
+        while file.ended is None:
+            assert simulation.turn()
+        ends[ahead] = file.stream.end, simulation.engine.loop.scheduler.retries
+    assert ends[0.004] == ends[0.0]
