@@ -44,7 +44,7 @@ def test_figures_are_those_of_the_sound_that_was_made() -> None:
 
 def test_streams_are_counted_until_one_has_a_gap() -> None:
     """A step that takes longer than a frame plays leaves a gap for one already."""
-    slow = bench(Costs(step=0.2))
+    slow = bench(Costs(step=0.1))
     with slow.engine:
         assert slow.streams(4) == (0, [])
 
