@@ -17,6 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine import Library, SpeechEngine, TimbreError
 from studio.api.api_context import ApiContext, build_context
 from studio.api.auth import AuthGate, ForPaths
+from studio.api.bodies.json_body import Direct
+from studio.api.bodies.schemas import SpeechBody
 from studio.api.compat import (
     captioned_speech,
     elevenlabs,
@@ -65,6 +67,9 @@ def create_api(
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url=None)
     api.openapi = partial(describe, api)  # type: ignore[method-assign]
     api.state.context = build_context(engine, library, settings, rates)
+    # In front of its twin below, which describes it in openapi.json.
+    spoken = Direct(SpeechBody, partial(speech.speech, context=api.state.context))
+    api.router.routes.append(Route(speech.SPEECH, spoken, methods=["POST"]))
     for routes in _ROUTES:
         api.include_router(routes.router)
     if settings.mcp:

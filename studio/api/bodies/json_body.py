@@ -8,14 +8,14 @@ millisecond, then objects and lists by their length. Knows no schema.
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Callable, Coroutine
-from inspect import signature
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, Generic, TypeVar
 
 from fastapi import Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from pydantic_core import from_json
+from starlette.types import Receive, Scope, Send
 
 from studio.api.errors import ApiError
 
@@ -24,38 +24,34 @@ KEYS: Final = 64  # of one object
 ITEMS: Final = 8192  # of one list: the longest speaker embedding
 DEPTH: Final = 6
 
+Body = TypeVar("Body", bound=BaseModel)
+
 
 class BoundedJson(APIRoute):
-    """A route whose JSON body is checked and parsed once; FastAPI reuses the result.
-
-    An endpoint that makes its own answer out of a body and the context is called without:
-    nothing is left for FastAPI to solve.
-    """
+    """A route whose JSON body is checked and parsed once; FastAPI reuses the result."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle, plain = super().get_route_handler(), self._is_plain()
+        handle = super().get_route_handler()
 
         async def bounded(request: Request) -> Response:
             if self.body_field:
                 request._json = await read_json(request)
-                if plain and request._json is not None:
-                    return await self._answer(request)
             return await handle(request)
 
         return bounded
 
-    def _is_plain(self) -> bool:
-        takes = list(signature(self.endpoint).parameters)
-        return takes == ["body", "context"] and self.response_class is Response
 
-    async def _answer(self, request: Request) -> Response:
-        (field,), (context,) = self.dependant.body_params, self.dependant.dependencies
-        body, errors = field.validate(request._json, {}, loc=("body",))
-        if errors:
-            raise RequestValidationError(errors, body=request._json)
-        assert context.call
-        answer: Response = await self.endpoint(body, await context.call(request))
-        return answer
+class Direct(Generic[Body]):
+    """What a route of BoundedJson does for an endpoint that needs no more than a body, without
+    FastAPI's layers (docs/experiments/2026-11-29-what-a-request-costs.md)."""
+
+    def __init__(self, model: type[Body], endpoint: Callable[[Body], Awaitable[Response]]) -> None:
+        self._model, self._endpoint = model, endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        values = await read_json(Request(scope, receive, send))
+        answer = await self._endpoint(self._model.model_validate(values, from_attributes=True))
+        await answer(scope, receive, send)
 
 
 async def read_json(request: Request) -> Any:

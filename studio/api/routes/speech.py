@@ -26,13 +26,14 @@ from studio.api.responses.streaming_response import Answer, Delivery, usage, wat
 from studio.api.responses.word_timestamps import timestamps
 from studio.api.websocket.ws_session import WsSession
 
+SPEECH = "/v1/audio/speech"
 REALTIME = "realtime"  # the subprotocol that OpenAI's browser clients offer besides the key
 log = logging.getLogger(__name__)
 router = APIRouter(tags=["speech"], route_class=BoundedJson)
 
 
-@router.post("/v1/audio/speech", response_class=Response)
-async def speech(body: SpeechBody, context: Shared) -> Any:
+@router.post(SPEECH, response_class=Response)
+async def speech(body: SpeechBody, context: Shared) -> Response:
     """Speak a text: complete, as a raw stream, or as server-sent events."""
     watch = context.metrics.watch(body.delivery, body.response_format)
     request = await context.request(body, body.input, live=body.delivery != "whole")

@@ -12,18 +12,18 @@ import httpx
 import pytest
 from fastapi import APIRouter, FastAPI, Request, Response, routing
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import run_endpoint_function
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
+from starlette.routing import Route
 
 from engine import EngineSettings, Library
 from engine.testing import FakeEngine
 from studio.api import create_api
-from studio.api.api_context import Shared
-from studio.api.bodies.json_body import DEPTH, ITEMS, KEYS, SEPARATORS, BoundedJson, parse
+from studio.api.bodies.json_body import DEPTH, ITEMS, KEYS, SEPARATORS, BoundedJson, Direct, parse
 from studio.api.bodies.schemas import SpeechBody
-from studio.api.errors import ApiError
+from studio.api.errors import ApiError, explain
 
 MIB = 1 << 20
 BLOCKED = 0.25  # seconds of work that may hold the loop; before, 2 to 30
@@ -157,13 +157,6 @@ def test_a_file_that_windows_wrote_is_json(engine: FakeEngine, tmp_path: Any) ->
     assert answer.status_code == 200, answer.text
 
 
-class Solved(BoundedJson):
-    """As routes whose endpoints need more than a body."""
-
-    def _is_plain(self) -> bool:
-        return False
-
-
 BODIES = (
     *(
         {"input": "Hello", "voice": "ryan"},
@@ -188,29 +181,30 @@ BODIES = (
 
 
 @pytest.mark.parametrize("body", BODIES, ids=json.dumps)
-def test_an_endpoint_that_is_called_without_fastapi_gets_and_refuses_the_same(body: Any) -> None:
-    told = list[Any]()
-    for kind in (BoundedJson, Solved):
-        router, called = APIRouter(route_class=kind), list[bool]()
+def test_a_direct_route_gives_and_refuses_what_fastapi_would(body: Any) -> None:
+    async def speak(body: SpeechBody) -> Response:
+        return Response(repr(body))
 
-        @router.post("/speak", response_class=Response)
-        async def speak(body: SpeechBody, context: Shared) -> Response:
-            return Response(f"{body!r} {context!r}")
+    async def refused(request: Request, error: Exception) -> Response:
+        return explain(error).response()
 
-        async def refused(request: Request, error: Exception) -> Response:
-            problems = getattr(error, "errors", list)()
-            return Response(f"{error!r} {problems!r} {getattr(error, 'body', '')!r}", 400)
+    known = (RequestValidationError, ValidationError, ApiError)
+    app = FastAPI(exception_handlers=dict.fromkeys(known, refused))
+    router = APIRouter(route_class=BoundedJson)
+    router.post("/solved", response_class=Response)(speak)
+    app.include_router(router)
+    app.router.routes.append(Route("/direct", Direct(SpeechBody, speak), methods=["POST"]))
+    with TestClient(app) as client:
+        direct, solved = (client.post(path, json=body) for path in ("/direct", "/solved"))
+    assert (direct.status_code, direct.text) == (solved.status_code, solved.text)
+    assert dict(direct.headers) == dict(solved.headers)
 
-        async def seen(*values: Any, called: list[bool] = called, **named: Any) -> Any:
-            called.append(True)
-            return await run_endpoint_function(*values, **named)
 
-        app = FastAPI(exception_handlers={RequestValidationError: refused, ApiError: refused})
-        app.state.context = "the context"
-        app.include_router(router)
-        with pytest.MonkeyPatch.context() as patch, TestClient(app) as client:
-            patch.setattr(routing, "run_endpoint_function", seen)
-            answer = client.post("/speak", json=body)
-        told.append((answer.status_code, answer.text))
-        assert bool(called) == (kind is Solved and answer.status_code == 200)
-    assert told[0] == told[1]
+def test_speech_is_a_direct_route(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routing, "run_endpoint_function", None)  # FastAPI calls nothing
+    assert client.post("/v1/audio/speech", json={"input": "Hello"}).status_code == 200
+    told = client.post("/v1/audio/speech", json={"input": 1}).json()["error"]
+    assert told["param"] == "input"
+    monkeypatch.undo()
+    allowed = client.get("/v1/audio/speech")
+    assert (allowed.status_code, allowed.headers["allow"]) == (405, "OPTIONS, POST")
