@@ -1,0 +1,83 @@
+"""The trainings of the Clone tab in a browser: what is told is of the one that is chosen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import Library
+from engine.testing import FakeEngine
+from studio.context import open_studio
+from studio.ui.tabs.own_voice import tab as own_voice
+from studio.ui.tabs.own_voice.tab import OwnVoiceTab
+from studio.voices.voice_training import VoiceTraining
+from tests.support.browser import PATIENCE, OpenPage, expect, open_tab, serve_page, wait_until
+from training.voice.job import Job, JobFolder, Status
+
+NAMES, IDS = ("Ann", "Ben"), ("00000000000a", "00000000000b")
+SHOWN = """() => {
+  window.shown = [];
+  const status = document.querySelector('#own-voice-status');
+  const note = () => window.shown.push(status.textContent.includes('of Ann'));
+  new MutationObserver(note).observe(status, { childList: true, subtree: true });
+}"""
+
+
+@pytest.fixture
+def url(browser: Any, tmp_path: Path) -> Iterator[str]:
+    trainings = VoiceTraining(tmp_path)
+    for number, name in zip(IDS, NAMES, strict=True):
+        folder = JobFolder(trainings.data / "training" / number)
+        folder.write(Job(name=name, model="mini", consent=f"{name}, my own voice"))
+        folder.tell(Status(phase="stopped", text=f"That of {name}"))
+    library = Library(tmp_path / "voices")
+    with (
+        FakeEngine() as engine,
+        serve_page(open_studio(engine, library, trainings=trainings)) as url,
+    ):
+        yield url
+
+
+def choose(page: Any, name: str) -> None:
+    page.get_by_label("Training", exact=True).click()
+    page.get_by_role("option", name=name).click()
+
+
+def test_a_look_at_a_training_that_was_left_shows_nothing(
+    open_page: OpenPage, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, may_answer, told = threading.Event(), threading.Event(), OwnVoiceTab.told
+    looks, hold = list[str](), list[str]()
+
+    def later(tab: OwnVoiceTab, training: str | None) -> str:
+        if training in hold:
+            asked.set()
+            assert may_answer.wait(PATIENCE)
+        looks.append(training or "")
+        return told(tab, training)
+
+    monkeypatch.setattr(OwnVoiceTab, "told", later)
+    monkeypatch.setattr(own_voice, "REST", 0.5)
+    page = open_page(url)
+    open_tab(page, "Clone")
+    page.get_by_text("Train a better one").click()
+    status = page.locator("#own-voice-status")
+    choose(page, "Ann")
+    expect(status).to_contain_text("of Ann")
+    page.evaluate(SHOWN)
+    hold.append(IDS[0])
+    wait_until(asked.is_set)
+    with page.expect_response(lambda answer: IDS[1] in (answer.request.post_data or "")):
+        choose(page, "Ben")
+    page.wait_for_timeout(1000)  # Ben's look could be answered now, before Ann's
+    before = looks.count(IDS[0])
+    may_answer.set()
+    wait_until(lambda: looks.count(IDS[0]) > before)
+    expect(status).to_contain_text("of Ben")
+    wait_until(lambda: looks[-3:] == [IDS[1]] * 3)
+    shown = page.evaluate("window.shown")
+    assert shown == sorted(shown, reverse=True)  # Ann's, then Ben's
