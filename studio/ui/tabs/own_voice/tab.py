@@ -423,11 +423,8 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
     looks = {**QUIET, "show_progress": "minimal", "concurrency_limit": 1}
     files.change(tab.heard, [files, anyway], [heard, anyway], trigger_mode="always_last", **looks)
     anyway.input(tab.heard_again, [files, anyway], heard, trigger_mode="always_last", **looks)
-    moments: list[Any] = [picked.change, timer.tick]
-    for work, seen in (
-        (tab.look, looked),
-        (tab.parts, parts),
-    ):  # no answer of the one before is last
+    moments: list[Any] = [picked.change, timer.tick]  # no answer about the one before is the last
+    for work, seen in ((tab.look, looked), (tab.parts, parts)):
         gr.on(moments, work, picked, seen, trigger_mode="always_last", **QUIET)
     picked.change(tab.sounds, picked, epoch, **QUIET)
     silent = [sound, one, two, pair, tally, verdict, asked_twice]
