@@ -13,6 +13,7 @@ import select
 import socket
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from io import BufferedIOBase, BufferedReader
 from multiprocessing.reduction import ForkingPickler
 from queue import SimpleQueue
@@ -63,7 +64,8 @@ class Channel:
         self._wake.put(True)
         self._writer.join()
         self.gone = True
-        self._socket.close()
+        with self._writing:  # who writes: the handle's number may be another file's next
+            self._socket.close()
 
     def _flush(self, wait: bool = False) -> None:
         """Write what waits. Another thread that does so takes along what came since: only with
@@ -78,6 +80,8 @@ class Channel:
             except OSError:
                 self.gone = True
                 self._outgoing.clear()
+                with suppress(OSError):  # whatever it was, the other side shall not wait for more
+                    self._socket.shutdown(socket.SHUT_WR)
             finally:
                 self._writing.release()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import socket
 import sys
@@ -136,3 +138,48 @@ def test_calls_to_nobody_are_dropped() -> None:
     near.post(Listener.hear, 0, 2, b"")
     assert not list(near.receive(Listener()))
     near.close()
+
+
+def test_after_a_call_that_could_not_be_written_neither_side_waits_for_the_other() -> None:
+    """As where the system has no memory for it. Requests would wait for ever for a process that
+    hears nothing and says that it is well."""
+    listener = Listener()
+
+    def full(self: Channel) -> bool:
+        raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+
+    with pair(listener) as (near, thread), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Channel, "_send_first", full)
+        near.post(Listener.hear, 0, 0, b"")
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+        assert not list(near.receive(Listener()))
+
+
+def test_a_socket_is_not_closed_while_somebody_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number may be another file's a moment later, which would get what is written."""
+    here, there = socket.socketpair()
+    near, numbers = Channel(here.detach()), list[int]()
+    writing, closed, join = threading.Event(), threading.Event(), near._writer.join
+
+    def write(self: Channel) -> bool:
+        writing.set()
+        closed.wait(0.2)  # it waits for this call
+        numbers.append(self._socket.fileno())
+        self._outgoing.popleft()
+        return True
+
+    post = threading.Thread(target=near.post, args=(Listener.hear, 0, 0, b""))
+
+    def ended() -> None:
+        join()
+        post.start()
+        assert writing.wait(PATIENCE)
+
+    monkeypatch.setattr(Channel, "_send_first", write)
+    monkeypatch.setattr(near._writer, "join", ended)
+    near.close()
+    closed.set()
+    post.join(PATIENCE)
+    there.close()
+    assert numbers[0] >= 0
