@@ -160,7 +160,7 @@ class VoiceFolder:
         since = time.monotonic() - SEEN
         folders = self._folders
         fresh = [each for each in folders if self._seen.get(each, since - 1) >= since]
-        indexes = [self._indexes[each] for each in fresh if each in self._indexes]
+        indexes = [*filter(None, map(self._indexes.get, fresh))]  # another thread may forget them
         return None if len(indexes) < len(folders) else _called(name, indexes) is None
 
     def rename(self, voice_id: str, name: str) -> SavedVoice:

@@ -170,3 +170,23 @@ def test_who_read_before_a_save_does_not_forget_it(
     monkeypatch.setattr(voice_folder, "read_index", slowly)
     library.look()
     assert library.is_free("alloy") is False
+
+
+def test_what_is_forgotten_while_a_name_is_looked_up_is_not_known(tmp_path: Path) -> None:
+    class Forgotten(dict[Path, voice_index.VoiceIndex]):
+        """Another thread reads a large folder as soon as somebody looks."""
+
+        def __contains__(self, folder: object) -> bool:
+            known = super().__contains__(folder)
+            self.clear()
+            return known
+
+        def get(self, folder: Path, default: Any = None) -> Any:
+            known = super().get(folder, default)
+            self.clear()
+            return known
+
+    library = Library(tmp_path / "voices", tmp_path / "built in")
+    library.look()
+    library._indexes = Forgotten(library._indexes)
+    assert library.is_free("alloy") is None
