@@ -52,6 +52,7 @@ MOST_SILENT = 10  # after which it is killed
 MOST_SILENT_LOADING = 60  # reading a library from a slow disk may hold Python's lock for long
 MOST_LOADING = 3600  # looks until it is loaded, a download included
 STOP_SECONDS = 15.0  # for the last step when the engine closes
+ENDED = 3  # how a process exits whose engine has stopped for good
 STATS_SECONDS = 2.0  # after which the last ones are sent again
 
 Make: TypeAlias = Callable[[Mapping[str, Checkpoint]], Engine]
@@ -385,6 +386,8 @@ class ProcessHost:
         last, silent = None, 0.0
         while not self._left.is_set():
             report = self._state()
+            if report.ended and not self._left.is_set():
+                os._exit(ENDED)  # what broke may be this process's alone, like a card's context
             if report != last or silent >= BEAT_SECONDS:
                 self.channel.post(EngineProcess.report, report)
                 last, silent = report, 0.0

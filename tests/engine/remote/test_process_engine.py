@@ -56,6 +56,20 @@ def fake(
     return FakeEngine(there or (FakeCheckpoint(),), configured, costs)
 
 
+def broken_at_first(mark: Path, checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
+    """The first process's device fails at every call, as a card does after some errors."""
+    engine = fake(None, {}, checkpoints)
+    if not mark.exists():
+        mark.touch()
+
+        def fault(*_: object) -> None:
+            raise RuntimeError("illegal memory access")
+
+        engine.worker.fault = fault
+        engine.worker.reset = fault  # type: ignore[method-assign]
+    return engine
+
+
 def no_model(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
     raise CheckpointError("There is no model in {folder}.", folder="there")
 
@@ -141,6 +155,17 @@ def test_a_process_that_dies_ends_its_requests_and_another_one_serves(open_engin
     assert len(engine.submit(HELLO).collect())
     assert len(engine.capabilities()) == 2
     assert not engine.ended
+
+
+def test_an_engine_that_cannot_go_on_in_its_process_goes_on_in_another(tmp_path: Path) -> None:
+    with closing(process_engine(partial(broken_at_first, tmp_path / "mark"))) as engine:
+        first = its(engine)._process
+        with pytest.raises(EngineError):  # a step fails, and the worker cannot be cleared
+            engine.submit(HELLO).collect()
+        soon(lambda: its(engine)._process is not first and engine.alive)
+        assert first.poll() == process.ENDED
+        assert engine.submit(HELLO).collect().size
+        assert not engine.ended
 
 
 def test_processes_that_die_before_they_speak_are_given_up(
