@@ -29,6 +29,7 @@ def test_a_reload_and_a_restart_empty_no_field(open_page: OpenPage, servers: Ser
     fill(page, "Style instructions (optional)", "slowly")
     fill(page, "Seed", "4711")
     page.get_by_role("radio", name="Vivian").click()
+    expect(page.locator("#speak-voice :is(input, textarea)")).to_have_value("vivian")  # answered
     open_tab(page, "Design")
     fill(page, "The voice", "An old man.")
     for again in range(2):
