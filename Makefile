@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
-# On two cores three workers take 11 minutes, two 13: browsers wait more than they work.
+# More than two cores have: browsers wait more than they work.
 WORKERS ?= 3
 # -rs: says why tests are skipped (no Ray, no GPU, no Chromium).
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder

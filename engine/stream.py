@@ -263,9 +263,7 @@ class SpeechStream:
 
 
 def _join(chunks: list[Chunk], index: int) -> Chunk:
-    if len(chunks) == 1 and chunks[0].index == index:
-        return chunks[0]
     if len(chunks) == 1:
-        return replace(chunks[0], index=index)
+        return chunks[0] if chunks[0].index == index else replace(chunks[0], index=index)
     pcm = np.concatenate([chunk.pcm for chunk in chunks])
     return Chunk(index, pcm, np.concatenate([chunk.codes for chunk in chunks]))

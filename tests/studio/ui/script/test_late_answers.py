@@ -122,12 +122,17 @@ def answered(page: Any, held: threading.Event) -> None:
     page.remove_listener("requestfinished", note)
 
 
-def test_an_answer_to_a_poll_shows_no_script_that_was_left(
-    page: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def render(page: Any) -> None:
+    """Split a text and have all of its lines rendered."""
     split(page, TEXT, "Good evening")
     page.locator(".timbre-go:visible").click()
     page.locator("#script-lines").get_by_text("3 rendered").wait_for()
+
+
+def test_an_answer_to_a_poll_shows_no_script_that_was_left(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    render(page)
     held = Polls(monkeypatch)
     lines(page).first.get_by_label("Listen to line 1").click()
     wait_until(held.asked.is_set)
@@ -170,9 +175,7 @@ def test_an_answer_to_a_poll_stops_no_polls_of_another_script(
 def test_an_answer_to_a_poll_shows_no_export_of_a_script_that_was_left(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    split(page, TEXT, "Good evening")
-    page.locator(".timbre-go:visible").click()
-    page.locator("#script-lines").get_by_text("3 rendered").wait_for()
+    render(page)
     export = page.locator("#script-export")
     held = Polls(monkeypatch, ExportJobs, "state", lambda state: state and state.phase == "done")
     export.get_by_role("button", name="Export", exact=True).last.click()
