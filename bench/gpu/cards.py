@@ -149,9 +149,9 @@ def sources(talker: Talker, ids: SpecialIds, card: Card) -> Iterator[Source]:
 
 
 def compile_usage(source: Source, card: Card, compiler: ctypes.CDLL) -> list[Usage]:
-    options = [*nvrtc.define_constants(source.constants), "--ptxas-options=-v"]
-    text = nvrtc.read_sources(*source.files)
-    return read_usage(nvrtc.compile_for(card.architecture, text, options, compiler).log)
+    read = nvrtc.read_source(source.files, source.constants)
+    verbose = read._replace(options=(*read.options, "--ptxas-options=-v"))
+    return read_usage(nvrtc.compile_for(card.architecture, verbose, compiler).log)
 
 
 def read_usage(log: str) -> list[Usage]:

@@ -24,7 +24,7 @@ from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.types import SAMPLE_RATE, Waveform
 from engine.worker.cuda_graphs import synchronize
-from engine.worker.device import disable_tf32
+from engine.worker.device import set_libraries
 from engine.worker.reference.encoder_graphs import EagerEncoder, EncoderRunner, select_encoder
 
 SECONDS = (2.0, 5.0, 9.3, 14.9, 19.9, 30.0)
@@ -98,7 +98,7 @@ def main(
     out: Path | None = None,
 ) -> None:
     place = torch.device(device)
-    disable_tf32(place)
+    set_libraries(place)
     report: dict[str, object] = {"torch": torch.__version__}
     for name, pair in networks(size, place).items():
         warm = taken(pair.served.warm, place)

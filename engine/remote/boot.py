@@ -17,7 +17,8 @@ from contextlib import contextmanager
 BOOT = (
     "import sys; sys.path[:] = {path!r}; from {package}.process import main; main({fd}, {first!r})"
 )
-WORKER = f"{__package__.rpartition('.')[0]}.worker.early_imports"
+WORKER = f"{__package__.rpartition('.')[0]}.worker"
+FIRST = {True: f"{WORKER}.early_imports", False: f"{WORKER}.early_gpu_imports"}  # for a CPU
 
 
 class BootedProcess:
@@ -27,6 +28,7 @@ class BootedProcess:
     """
 
     def __init__(self, first: str = "") -> None:
+        self.first = first
         here, there = socket.socketpair()
         with there:
             boot = BOOT.format(path=sys.path, package=__package__, fd=there.fileno(), first=first)
@@ -37,6 +39,10 @@ class BootedProcess:
                     pass_fds=[there.fileno()],
                 )
         self._socket = here
+
+    def is_for(self, on_cpu: bool) -> bool:
+        """Whether it imports what an engine there needs."""
+        return self.first == FIRST[on_cpu]
 
     def take(self) -> int:
         """The end of the socket; who takes it looks after the process, too."""
@@ -52,8 +58,8 @@ class BootedProcess:
 
 @contextmanager
 def boot_ahead(on_cpu: bool) -> Iterator[BootedProcess]:
-    """A process for `open_process`; for a CPU it already imports what that needs."""
-    booted = BootedProcess(WORKER if on_cpu else "")
+    """A process for `open_process`, which already imports what a CPU needs, or a GPU."""
+    booted = BootedProcess(FIRST[on_cpu])
     try:
         yield booted
     finally:

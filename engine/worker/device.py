@@ -96,11 +96,13 @@ def _quota() -> int:
         return 0
 
 
-def disable_tf32(device: torch.device) -> None:
-    """Keep float32 convolutions exact on GPUs: TF32 can change the codes of a reference, and is
-    not faster here."""
+def set_libraries(device: torch.device) -> None:
+    """On GPUs, keep float32 convolutions exact: TF32 can change the codes of a reference, and is
+    not faster here. cuDNN's attention plans for two seconds at its first call, and only the plain
+    forms would use it."""
     if device.type == "cuda":
         torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def pick_dtype(device: torch.device) -> torch.dtype:

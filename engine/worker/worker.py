@@ -18,6 +18,7 @@ from torch import Tensor
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import EngineClosed, EngineError, NotCapable
 from engine.model.codec import CodecDecoder, CodecState
+from engine.model.talker import Talker
 from engine.plan import Admit, CodecDecode, StepHandle, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.codec.codec_graphs import CpuStep, select_cpu_step
@@ -28,12 +29,12 @@ from engine.worker.cuda_graphs import synchronize
 from engine.worker.device import (
     LARGE_WEIGHTS,
     compiles_kernels,
-    disable_tf32,
     pick_device,
     pick_dtype,
     return_free_memory,
     returned_memory,
     runs_cuda,
+    set_libraries,
     step_threads,
     usable_cores,
 )
@@ -45,6 +46,7 @@ from engine.worker.loading.model_loader import (
     load_talker,
 )
 from engine.worker.loading.start_cache import StartCache
+from engine.worker.loading.talker_ahead import load_ahead
 from engine.worker.lru_cache import LRUCache
 from engine.worker.model_runner import FrameBatch, ModelRunner, RunnerStep, make_model_runner
 from engine.worker.reference.encoder_graphs import EncoderRunner, select_encoder
@@ -78,7 +80,7 @@ class TorchWorker:
         self._cores = usable_cores()
         self._shared = SharedCores(self._cores)
         self._threads = step_threads(self._cores, 0)
-        disable_tf32(self.device)
+        set_libraries(self.device)
         if runs_cuda(self.device) and settings.cache is not None:
             from engine.worker.kernels.cuda.nvrtc import Module
 
@@ -107,8 +109,10 @@ class TorchWorker:
                 raise EngineClosed("The engine is closed.")
             if talker not in self._runners:
                 try:
+                    weights = self._settings.weights
+                    ahead = load_ahead(self._checkpoints[talker], self.device, self.dtype, weights)
                     self._codec_runner = self._codec_runner or self._load_codec_runner(talker)
-                    runner = self._load_runner(talker)
+                    runner = self._load_runner(talker, ahead)
                     self._warm_encoders(talker)
                     self._runners = {**self._runners, talker: runner}
                     self._compile_beside(talker)
@@ -325,13 +329,15 @@ class TorchWorker:
         assert self._codec_runner is not None
         return self._codec_runner
 
-    def _load_runner(self, talker: str, keeps: bool = True) -> ModelRunner:
+    def _load_runner(
+        self, talker: str, ahead: Talker | None = None, keeps: bool = True
+    ) -> ModelRunner:
         checkpoint, settings = self._checkpoints[talker], self._settings
         place = self.device, self.dtype
         start = self._cpu_start(talker)
         threads = step_threads(self._cores, start.bytes) if start else 0
         kept = start and start.talker(threads)
-        networks = kept or load_talker(checkpoint.folder, *place, settings.weights)
+        networks = ahead or kept or load_talker(checkpoint.folder, *place, settings.weights)
         self._threads = max(self._threads, step_threads(self._cores, _bytes(networks)))
         positions = min(settings.max_seq_len, checkpoint.max_positions)
         talkers = len(self._checkpoints) - len(self._runners)

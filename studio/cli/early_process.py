@@ -23,7 +23,7 @@ VARIABLES = ("SERVER", "DEVICE", "PROCESS", "CLUSTER_REPLICAS")
 
 
 def is_likely(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Whether this command will open an engine on a CPU, in a process of its own."""
+    """Whether this command will open an engine on this machine, in a process of its own."""
     if sys.platform != "linux" or not arguments or arguments[0] not in COMMANDS:
         return False
     if any(each.partition("=")[0] in ELSEWHERE for each in arguments):
@@ -41,8 +41,5 @@ def early_process(
         return
     from engine import boot_ahead, may_have_gpu
 
-    if may_have_gpu():
-        yield None
-        return
-    with boot_ahead(on_cpu=True) as booted:
+    with boot_ahead(on_cpu=not may_have_gpu()) as booted:
         yield booted

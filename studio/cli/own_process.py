@@ -34,15 +34,17 @@ def process_ahead(
 ) -> Iterator[BootedProcess | None]:
     """The engine's process, if it has one; it ends unless an engine was opened in it.
 
-    `early`: one that was begun for an engine on a CPU.
+    `early`: one that was begun before the settings were read; it ends here if it is of no use.
     """
-    if not own_process(settings):
-        yield None
-    elif early and _on_cpu(settings):
+    wanted, on_cpu = own_process(settings), _on_cpu(settings)
+    if early and not (wanted and early.is_for(on_cpu)):
+        early.discard()
+        early = None
+    if early or not wanted:
         yield early
-    else:
-        with boot_ahead(_on_cpu(settings)) as booted:
-            yield booted
+        return
+    with boot_ahead(on_cpu) as booted:
+        yield booted
 
 
 def _on_cpu(settings: StudioSettings) -> bool:

@@ -130,10 +130,24 @@ assert lean_torch.AS_IT_IS in sys._xoptions and not lean_torch._pending
 torch.Generator()
 """
 
+FOR_GPUS = """
+class Broken:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "triton":
+            raise RuntimeError("a library of it is missing")
+
+sys.meta_path.insert(0, Broken)
+import engine.worker.early_gpu_imports
+import torch
+
+assert "engine.worker.worker" in sys.modules and not torch.cuda.is_initialized()
+"""
+
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="pages are counted in /proc")
 OF_LINUX = (pytest.param(each, marks=LINUX) for each in (LETS_GO, CHANGED))
-CODES = [ALL, FAILS, NO_PROC, TOLD, OLD, *OF_LINUX]
+CODES = [ALL, FAILS, NO_PROC, TOLD, OLD, FOR_GPUS, *OF_LINUX]
 
 
 @pytest.mark.parametrize("code", CODES)

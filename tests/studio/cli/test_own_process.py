@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from engine import InvalidSetting
+from engine import InvalidSetting, boot_ahead
 from studio.cli import own_process as module
 from studio.cli.early_process import is_likely
 from studio.cli.own_process import own_process, process_ahead
@@ -44,6 +44,30 @@ def test_a_process_of_its_own_is_refused_where_there_is_none(
 def test_an_engine_that_shares_this_process_takes_no_other() -> None:
     with process_ahead(StudioSettings(process="shared")) as booted:
         assert booted is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="begun on Linux alone")
+@pytest.mark.parametrize(
+    ("begun_for_cpu", "process", "device", "taken"),
+    [
+        (True, "auto", "cpu", True),
+        (False, "auto", "cuda:1", True),
+        (True, "auto", "cuda", False),
+        (False, "auto", "cpu", False),
+        (True, "shared", "cpu", False),
+    ],
+)
+def test_what_was_begun_early_is_taken_or_ends(
+    begun_for_cpu: bool, process: str, device: str, taken: bool
+) -> None:
+    settings = StudioSettings(process=process, device=device)  # type: ignore[arg-type]
+    with (
+        boot_ahead(on_cpu=begun_for_cpu) as early,
+        process_ahead(settings, early) as booted,
+    ):
+        assert (booted is early) is taken
+        assert (booted is None) is (process == "shared")
+        assert (early.process.poll() is None) is taken
 
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="begun on Linux alone")

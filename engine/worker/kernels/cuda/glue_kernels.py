@@ -51,6 +51,11 @@ def constants(talker: Talker, ids: SpecialIds) -> dict[str, int | float]:
     )  # fmt: skip
 
 
+def source(talker: Talker, ids: SpecialIds) -> nvrtc.Source:
+    """The kernels of a talker."""
+    return nvrtc.read_source(SOURCES, constants(talker, ids))
+
+
 class FusedFrameGlue:
     """Implements `FrameGlue`; rows are read by `index` alone."""
 
@@ -123,8 +128,7 @@ def build(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FusedFr
     books = len(talker.code_predictor.lm_head)
     if not known or talker.config.vocab_size % 512 or weight.shape[1] % 8 or books > 15:
         return None
-    options = nvrtc.define_constants(constants(talker, ids))
-    module = nvrtc.Module(nvrtc.read_sources(*SOURCES), options)
+    module = nvrtc.Module(source(talker, ids))
     return FusedFrameGlue(slots, module, talker.model.codec_embedding.weight.detach(), pad)
 
 

@@ -1,14 +1,17 @@
 """Compiles CUDA source with NVRTC, which comes with torch, and launches its kernels.
 
 NVRTC and the driver are called as C libraries; no compiler has to be installed. What is compiled is
-kept for later starts where `Module.kept` says.
+kept for later starts where `Module.kept` says. A source takes a second to four, without Python's
+lock, so several are compiled beside other work.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
+import threading
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -33,15 +36,21 @@ class Kept(Protocol):
     def keep_binary(self, key: str, code: bytes) -> None: ...
 
 
+class Source(NamedTuple):
+    """CUDA source, and the compiler's options."""
+
+    text: str
+    options: tuple[str, ...]
+
+
 class Module:
     """One compiled source on the current device."""
 
     kept: ClassVar[Kept | None] = None  # of the process; None: every start compiles
 
-    def __init__(self, text: str, options: list[str]) -> None:
+    def __init__(self, source: Source) -> None:
         self._driver, self._module = _driver(), ctypes.c_void_p()
-        binary = compile_source(text, options, self.kept)
-        self.check(self._driver.cuModuleLoadData(ctypes.byref(self._module), binary))
+        self.check(self._driver.cuModuleLoadData(ctypes.byref(self._module), _compiled(source)))
 
     def kernel(self, name: str, shared: int = 0) -> Kernel:
         """A kernel with `shared` bytes of shared memory."""
@@ -97,9 +106,10 @@ def _argument(value: Tensor | int | ctypes.Structure | None) -> Any:
     return ctypes.c_void_p(None if value is None else value.data_ptr())
 
 
-def read_sources(*names: str) -> str:
-    """Concatenate source files of this folder in this order."""
-    return "\n".join((FOLDER / f"{name}.cu").read_text() for name in names)
+def read_source(names: Iterable[str], constants: dict[str, int | float]) -> Source:
+    """Source files of this folder in this order, with these names defined."""
+    text = "\n".join((FOLDER / f"{name}.cu").read_text() for name in names)
+    return Source(text, tuple(define_constants(constants)))
 
 
 def define_constants(values: dict[str, int | float]) -> list[str]:
@@ -107,25 +117,53 @@ def define_constants(values: dict[str, int | float]) -> list[str]:
     return [f"-D{name}={v if isinstance(v, int) else f'{v!r}f'}" for name, v in values.items()]
 
 
+_begun: dict[tuple[str, Source], Future[bytes]] = {}  # by architecture, until they are taken
+_beginning = threading.Lock()
+
+
+def compile_ahead(sources: Iterable[Source]) -> None:
+    """Begin to compile sources for the current device that modules will soon be made of."""
+    architecture, wanted = _architecture(), list(sources)
+    if not wanted:
+        return
+    pool = ThreadPoolExecutor(len(wanted), "nvrtc")
+    with _beginning:
+        for source in wanted:
+            if (architecture, source) not in _begun:
+                _begun[architecture, source] = pool.submit(
+                    compile_once, architecture, source, load_compiler(), Module.kept
+                )
+    pool.shutdown(wait=False)
+
+
+def _compiled(source: Source) -> bytes:
+    """Machine code for the current device."""
+    architecture = _architecture()
+    with _beginning:
+        begun = _begun.pop((architecture, source), None)
+    if begun is not None:
+        return begun.result()
+    return compile_once(architecture, source, load_compiler(), Module.kept)
+
+
+def _architecture() -> str:
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}"
+
+
 class Binary(NamedTuple):
     code: bytes  # a cubin
     log: str  # warnings; with --ptxas-options=-v, what each kernel takes of the device
 
 
-def compile_source(text: str, options: list[str], kept: Kept | None = None) -> bytes:
-    """Machine code for the current device."""
-    major, minor = torch.cuda.get_device_capability()
-    return compile_once(f"sm_{major}{minor}", text, options, load_compiler(), kept)
-
-
 def compile_once(
-    architecture: str, text: str, options: list[str], compiler: ctypes.CDLL, kept: Kept | None
+    architecture: str, source: Source, compiler: ctypes.CDLL, kept: Kept | None
 ) -> bytes:
     """As `compile_for`, or what an earlier start has kept of it."""
-    key = json.dumps([architecture, _version(compiler), options, text])
+    key = json.dumps([architecture, _version(compiler), source.options, source.text])
     code = kept.binary(key) if kept else None
     if code is None:
-        code = compile_for(architecture, text, options, compiler).code
+        code = compile_for(architecture, source, compiler).code
         if kept:
             kept.keep_binary(key, code)
     return code
@@ -137,12 +175,12 @@ def _version(compiler: ctypes.CDLL) -> list[int]:
     return [number.value for number in numbers]
 
 
-def compile_for(architecture: str, text: str, options: list[str], compiler: ctypes.CDLL) -> Binary:
+def compile_for(architecture: str, source: Source, compiler: ctypes.CDLL) -> Binary:
     """Machine code for devices of this architecture, none of which has to be here."""
-    program = ctypes.c_void_p()
-    flags = [f"--gpu-architecture={architecture}", "--std=c++17", *options]
+    program, text = ctypes.c_void_p(), source.text.encode()
+    flags = [f"--gpu-architecture={architecture}", "--std=c++17", *source.options]
     array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
-    compiler.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"timbre.cu", 0, None, None)
+    compiler.nvrtcCreateProgram(ctypes.byref(program), text, b"timbre.cu", 0, None, None)
     try:
         failed = compiler.nvrtcCompileProgram(program, len(flags), array)
         read_log = compiler.nvrtcGetProgramLogSize, compiler.nvrtcGetProgramLog, program

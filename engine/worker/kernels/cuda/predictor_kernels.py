@@ -7,20 +7,26 @@ differ by rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
 from engine.model.predictor import Predictor
 from engine.worker.backends import Candidate, select_backend
-from engine.worker.kernels.cuda import nvrtc
+from engine.worker.kernels.cuda import nvrtc, predictor_persistent, predictor_tiled
 from engine.worker.kernels.cuda.constants import predictor_tables
-from engine.worker.kernels.cuda.launch_config import MAX_ROWS, find_launch_config, shared_memory
-from engine.worker.kernels.cuda.predictor_persistent import PersistentPredictor
+from engine.worker.kernels.cuda.launch_config import (
+    MAX_ROWS,
+    LaunchConfig,
+    find_launch_config,
+    shared_memory,
+)
+from engine.worker.kernels.cuda.predictor_persistent import PersistentPredictor, kernel_form
 from engine.worker.kernels.cuda.predictor_tiled import TiledPredictor
 from engine.worker.kernels.verify import TOLERANCE, SampleFrame, predictor_difference
 
 PARTITIONS = 2
+TRIED = (3, MAX_ROWS), (MAX_ROWS, PARTITIONS * MAX_ROWS - 3)  # rows, by partitions less one
 
 
 class PredictorKernels:
@@ -32,15 +38,16 @@ class PredictorKernels:
         # kernels read these tables by address, so they must stay alive
         self._embeddings = [table.weight.detach() for table in predictor.model.codec_embedding]
         tables = predictor_tables(predictor)
-        most = PARTITIONS * MAX_ROWS
         self.persistent = self._select(
-            "persistent kernel", lambda: self._persistent(tables, 1), (3, MAX_ROWS)
+            "persistent kernel", lambda: self._persistent(tables, 1), TRIED[0]
         )
         self.partitioned = self._select(
-            "partitioned kernel", lambda: self._persistent(tables, PARTITIONS), (MAX_ROWS, most - 3)
+            "partitioned kernel", lambda: self._persistent(tables, PARTITIONS), TRIED[1]
         )
         self.tiled = self._select(
-            "tiled kernels", lambda: TiledPredictor(predictor, tables), (3, most)
+            "tiled kernels",
+            lambda: TiledPredictor(predictor, tables),
+            (3, PARTITIONS * MAX_ROWS),
         )
 
     def form(self, rows: int) -> SampleFrame | None:
@@ -54,20 +61,11 @@ class PredictorKernels:
     def _persistent(
         self, tables: dict[str, torch.Tensor], partitions: int
     ) -> PersistentPredictor | None:
-        predictor = self._predictor
-        device = torch.cuda.get_device_properties(predictor.model.norm.weight.device)
-        if device.major < 9:
-            return None
-        config = find_launch_config(
-            predictor.model.config,
-            device.multi_processor_count // partitions,
-            shared_memory(device),
-            predictor.lm_head[0].out_features,
-        )
+        config = _launch_config(self._predictor, partitions)
         if config is None:
             return None
         try:
-            return PersistentPredictor(predictor, tables, config, partitions)
+            return PersistentPredictor(self._predictor, tables, config, partitions)
         except torch.OutOfMemoryError as error:  # the other kernels need no copy of the weights
             raise nvrtc.KernelError("too little memory for packed weights") from error
 
@@ -79,6 +77,29 @@ class PredictorKernels:
 
         candidate = Candidate(f"the predictor's {name}", build, difference)
         return select_backend([candidate], None, TOLERANCE)
+
+
+def sources(predictor: Predictor) -> Iterator[nvrtc.Source]:
+    """All that `PredictorKernels` compiles."""
+    check_supported(predictor)
+    for partitions, tried in enumerate(TRIED, 1):
+        if config := _launch_config(predictor, partitions):
+            for form in sorted({kernel_form(rows) for rows in tried}):
+                yield predictor_persistent.source(predictor, config, *form)
+    yield predictor_tiled.source(predictor)
+
+
+def _launch_config(predictor: Predictor, partitions: int) -> LaunchConfig | None:
+    """Of a persistent launch; None: not on this device, or not for these sizes."""
+    device = torch.cuda.get_device_properties(predictor.model.norm.weight.device)
+    if device.major < 9:
+        return None
+    return find_launch_config(
+        predictor.model.config,
+        device.multi_processor_count // partitions,
+        shared_memory(device),
+        predictor.lm_head[0].out_features,
+    )
 
 
 def check_supported(predictor: Predictor) -> None:

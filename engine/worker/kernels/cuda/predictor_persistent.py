@@ -79,19 +79,27 @@ class PersistentPredictor:
             self._weights | self.scratch, begin, first, sampling, uniforms, count, codes, total,
             each,
         )  # fmt: skip
-        tiles = next(tiles for tiles in TILES if each <= 16 * tiles)
         blocks = partitions * self._launch.blocks
-        self._kernel(tiles, rows <= POSTED_ROWS).launch_cooperative(blocks, THREADS, arguments)
+        self._kernel(rows).launch_cooperative(blocks, THREADS, arguments)
         return codes, total
 
-    def _kernel(self, tiles: int, posted: bool) -> nvrtc.Kernel:
-        key = tiles, posted
+    def _kernel(self, rows: int) -> nvrtc.Kernel:
+        key = kernel_form(rows)
         if key not in self._kernels:
-            values = constants(self._predictor, self._launch, tiles, posted)
-            options = nvrtc.define_constants(values)
-            module = nvrtc.Module(nvrtc.read_sources(*SOURCES), options)
+            module = nvrtc.Module(source(self._predictor, self._launch, *key))
             self._kernels[key] = module.kernel("predict", self._launch.shared)
         return self._kernels[key]
+
+
+def kernel_form(rows: int) -> tuple[int, bool]:
+    """Tiles of a launch's partition, and whether its blocks wait for numbers."""
+    each = -(-rows // -(-rows // MAX_ROWS))
+    return next(tiles for tiles in TILES if each <= 16 * tiles), rows <= POSTED_ROWS
+
+
+def source(predictor: Predictor, launch: LaunchConfig, tiles: int, posted: bool) -> nvrtc.Source:
+    """The kernel for this form of a launch."""
+    return nvrtc.read_source(SOURCES, constants(predictor, launch, tiles, posted))
 
 
 def kernel_arguments(

@@ -15,12 +15,16 @@ THREADS = 256
 WARPS = 8
 
 
+def source(predictor: Predictor) -> nvrtc.Source:
+    """The kernels of a predictor."""
+    return nvrtc.read_source(SOURCES, predictor_constants(predictor))
+
+
 class TiledPredictor:
     def __init__(self, predictor: Predictor, tables: dict[str, Tensor]) -> None:
         self._predictor, self._tables, self._config = predictor, tables, predictor.model.config
         self._codes = predictor.lm_head[0].out_features
-        options = nvrtc.define_constants(predictor_constants(predictor))
-        module = nvrtc.Module(nvrtc.read_sources(*SOURCES), options)
+        module = nvrtc.Module(source(predictor))
         self._add_norm, self._gate = module.kernel("add_norm", WARPS * 4), module.kernel("gate")
         self._attend, self._sum = module.kernel("attend_rows"), module.kernel("sum_rows")
         self._draw = module.kernel("draw_rows", self._codes * 16 + 128)

@@ -56,7 +56,7 @@ class PersistentTalker:
         self._buffers |= weight_packing.allocate_scratch(model.config, MAX_ROWS, slots.hidden)
         self._buffers |= weight_packing.allocate_posted(model.config, 1, 0, slots.hidden.device)
         values = constants(model.config, launch, 1, slots.cache.keys, True)
-        module = nvrtc.Module(nvrtc.read_sources(*SOURCES), nvrtc.define_constants(values))
+        module = nvrtc.Module(nvrtc.read_source(SOURCES, values))
         self._kernel = module.kernel("talk", launch.shared)
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:

@@ -21,11 +21,11 @@ pytest.importorskip("triton")
 from engine.worker.codec.codec_graphs import CODEC_TOLERANCE, FULL_SCALE  # noqa: E402
 from engine.worker.codec.codec_runner import CodecRunner  # noqa: E402
 from engine.worker.codec.fused_decoder import MAX_FRAMES, FusedDecoder, supports  # noqa: E402
-from engine.worker.device import disable_tf32  # noqa: E402
+from engine.worker.device import set_libraries  # noqa: E402
 from engine.worker.lru_cache import LRUCache  # noqa: E402
 from tests.support.random_codec import random_codec  # noqa: E402
 
-disable_tf32(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits
+set_libraries(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits
 
 ROWS = 3
 BLOCK = TransformerConfig(

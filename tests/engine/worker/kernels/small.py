@@ -77,10 +77,11 @@ def compiled(
         pytest.skip("there is no C++ compiler here")
     source, library = folder / f"{name}.cpp", folder / f"{name}.so"
     chosen = [part for part in parts if part != "primitives"]
-    source.write_text(TWIN.read_text() + nvrtc.read_sources(*chosen) + entry)
+    read = nvrtc.read_source(chosen, constants)
+    source.write_text(TWIN.read_text() + read.text + entry)
     # some systems' g++ checks jumps by itself, and takes one between fibers for a fault
     flags = ["-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w", "-shared", "-fPIC"]
-    flags += nvrtc.define_constants(constants)
+    flags += read.options
     subprocess.run(["g++", *flags, "-o", str(library), str(source)], check=True)
     return library
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
+import torch
 
 from engine.worker.kernels.cuda import nvrtc
-from engine.worker.kernels.cuda.nvrtc import Binary, compile_once
+from engine.worker.kernels.cuda.nvrtc import Binary, KernelError, Source, compile_once
 
 
 class Memory:
@@ -46,7 +48,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
 def once(
     architecture: str, text: str, options: list[str], compiler: Compiler, kept: Memory | None
 ) -> bytes:
-    return compile_once(architecture, text, options, compiler, kept)  # type: ignore[arg-type]
+    source = Source(text, tuple(options))
+    return compile_once(architecture, source, compiler, kept)  # type: ignore[arg-type]
 
 
 def test_the_same_source_is_compiled_once(compiled: list[tuple[object, ...]]) -> None:
@@ -71,3 +74,51 @@ def test_nothing_is_kept_where_nothing_shall_be(compiled: list[tuple[object, ...
     for _ in range(2):
         once("sm_90", "text", [], Compiler(), None)
     assert len(compiled) == 2
+
+
+class Device:
+    """A GPU of sm_90 that takes whatever is loaded, and a compiler whose work can be held up."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.go, self.compiled, self.loaded = threading.Event(), [], []  # type: ignore[var-annotated]
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+        monkeypatch.setattr(nvrtc, "load_compiler", Compiler)
+        monkeypatch.setattr(nvrtc, "_driver", lambda: self)
+        monkeypatch.setattr(nvrtc, "compile_for", self.compile_for)
+
+    def compile_for(self, architecture: str, source: Source, compiler: Compiler) -> Binary:
+        assert self.go.wait(60)
+        self.compiled.append(source.text)
+        if source.text == "wrong":
+            raise KernelError("no such name")
+        return Binary(source.text.encode(), "")
+
+    def cuModuleLoadData(self, module: object, binary: bytes) -> int:  # noqa: N802
+        self.loaded.append(binary)
+        return 0
+
+
+def test_modules_take_what_was_begun_before_they_were_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    device, sources = Device(monkeypatch), [Source("one", ()), Source("two", ("-DA=1",))]
+    nvrtc.compile_ahead(sources)  # returns while none is compiled
+    assert device.compiled == []
+    nvrtc.compile_ahead(sources[:1])  # is under way
+    device.go.set()
+    for source in (*sources, Source("three", ())):
+        nvrtc.Module(source)
+    assert sorted(device.compiled) == ["one", "three", "two"]
+    assert device.loaded == [b"one", b"two", b"three"]
+    nvrtc.Module(sources[0])  # once more: what was begun is gone
+    assert device.compiled.count("one") == 2
+
+
+def test_what_could_not_be_compiled_fails_where_it_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    device = Device(monkeypatch)
+    device.go.set()
+    nvrtc.compile_ahead([Source("wrong", ())])
+    with pytest.raises(KernelError, match="no such name"):
+        nvrtc.Module(Source("wrong", ()))

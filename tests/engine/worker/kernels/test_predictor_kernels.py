@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import Tensor
 
+from bench.gpu.cards import CARDS, talker_of
 from engine.model.configs import TransformerConfig
-from engine.worker.kernels.cuda import predictor_persistent, predictor_tiled
+from engine.worker.kernels.cuda import predictor_kernels, predictor_persistent, predictor_tiled
 from engine.worker.kernels.cuda.constants import predictor_tables
 from engine.worker.kernels.cuda.launch_config import (
     MAX_ROWS,
@@ -44,6 +46,7 @@ from tests.engine.worker.kernels.small import (
     network,
 )
 
+PUBLISHED_CODES = 2048
 FEW_ENTRY = """
 extern "C" bool run_predict(const PredictorArguments* args, unsigned long shared) {
   int partitions = (args->rows + args->partition_rows - 1) / args->partition_rows;
@@ -201,3 +204,26 @@ def test_cards_with_little_shared_memory_have_a_launch_config(width: int) -> Non
         assert found is not None
         assert found.blocks == 128
         assert found.shared <= shared - STATIC
+
+
+def test_every_kernel_that_serves_is_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an H100, for the sizes that are published."""
+    card = next(card for card in CARDS if card.name == "H100")
+    properties = SimpleNamespace(
+        major=card.capability[0],
+        multi_processor_count=card.processors,
+        shared_memory_per_block_optin=card.shared,
+    )
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: card.capability)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    predictor = talker_of("0.6B").code_predictor
+    ahead = list(predictor_kernels.sources(predictor))
+    assert len({*ahead}) == len(ahead) == 4
+    processors = {rows: card.processors // -(-rows // MAX_ROWS) for rows in range(1, 65)}
+    for rows, count in processors.items():
+        launch = find_launch_config(predictor.model.config, count, card.shared, PUBLISHED_CODES)
+        assert launch
+        form = predictor_persistent.kernel_form(rows)
+        assert predictor_persistent.source(predictor, launch, *form) in ahead
+    assert predictor_tiled.source(predictor) in ahead
