@@ -14,7 +14,6 @@ from studio.context import LARGEST_UPLOAD, Studio
 from studio.takes import downloads
 from studio.ui import static_files, theme
 from studio.ui.gradio_compat.pages import mounted, refuse_unsent_files
-from studio.ui.gradio_compat.queue_pace import pace
 from studio.ui.gradio_compat.sessions import remember
 from studio.ui.i18n import LANGUAGES
 from studio.ui.login import Login
@@ -39,7 +38,6 @@ def mount_page(application: FastAPI, studio: Studio, login: Login | None = None)
     shell = build_shell(studio)
     refuse_unsent_files(shell)
     remember(shell, SESSIONS)
-    pace(shell)
     gr.mount_gradio_app(application, shell, "/", **looks(), **door.asking)
     _resume_renderings(application, studio)
     door.guard(mounted(application))

@@ -14,14 +14,15 @@ from typing import Any, TypeAlias
 
 import gradio as gr
 
-from engine import Capabilities
+from engine import Capabilities, Message
 from studio.context import Studio
 from studio.ui.drafts import browser_id
 from studio.ui.endpoints import Endpoints
 from studio.ui.gradio_compat.events import api
 from studio.ui.gradio_compat.pages import run_loads_at_once, without_application
+from studio.ui.gradio_compat.queue_pace import pace
 from studio.ui.gradio_compat.sessions import share_session_state
-from studio.ui.i18n import both, word
+from studio.ui.i18n import both, told_in, word
 from studio.ui.shortcuts import HEAD
 from studio.ui.tabs import check, engine_page, library, speak
 from studio.ui.tabs.models import ModelsTab
@@ -29,6 +30,7 @@ from studio.ui.tabs.voice_form import QUIET, on_show
 from studio.ui.voice_list import favourite_voices
 
 QUEUE = 256
+NOT_YET = Message("What was pressed in this page before is not done yet. Try again in a moment.")
 KEEP = 3600  # seconds for which files stay in Gradio's cache
 
 Able: TypeAlias = Callable[[Capabilities], bool]
@@ -102,6 +104,7 @@ def build_shell(studio: Studio) -> Any:
     run_loads_at_once(blocks)
     blocks.max_threads = QUEUE
     blocks.queue(max_size=QUEUE, default_concurrency_limit=None)
+    pace(blocks, lambda languages: told_in(languages, NOT_YET))
     return blocks
 
 

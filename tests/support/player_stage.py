@@ -112,7 +112,7 @@ class Stage:
                 app.include_router(takes.router()) if raw else None
                 self._half(name, takes)
         demo.queue(max_size=100)
-        pace(demo)
+        pace(demo, str)
         app.include_router(static_files.router())
         return as_served(gr.mount_gradio_app(app, demo, path="/", head=static_files.script()))
 

@@ -63,7 +63,7 @@ def app_of(build: Callable[[Studio], None], studio: Studio) -> fastapi.FastAPI:
 def mounted(app: fastapi.FastAPI, blocks: gr.Blocks) -> fastapi.FastAPI:
     """The page with the studio's scripts: without them Gradio may lose a press."""
     app.include_router(static_files.router())
-    pace(blocks)
+    pace(blocks, str)
     head = looks()["head"]
     gr.mount_gradio_app(app, blocks, "/", run_history=False, ssr_mode=False, head=head)
     return as_served(app)

@@ -5,6 +5,8 @@ which costs a twelfth of a core all the time; here only while events come.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import gradio as gr
 
@@ -36,9 +38,10 @@ class PacedQueue(OrderedQueue):
         return PROGRESS_BUSY if self._rested() < PAUSE else PROGRESS_IDLE
 
 
-def pace(blocks: gr.Blocks) -> None:
-    """Called before the queue starts."""
-    queue = blocks._queue
+def pace(blocks: gr.Blocks, refused: Callable[[str], str]) -> None:
+    """Called before the queue starts. `refused`: as `OrderedQueue` has it."""
+    queue: Any = blocks._queue
     for name in ("sleep_when_free", "progress_update_sleep_when_free"):
         vars(queue).pop(name)
     queue.__class__ = PacedQueue
+    queue.refused = refused

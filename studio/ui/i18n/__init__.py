@@ -52,8 +52,12 @@ def both(english: str, **values: object) -> str:
 
 def tell(message: str) -> str:
     """Translate to the language of the current request's browser; otherwise English."""
-    wants_chinese = request_language().lower().startswith("zh")
-    return chinese(message) if wants_chinese else str(message)
+    return told_in(request_language(), message)
+
+
+def told_in(languages: str, message: str) -> str:
+    """The same in the languages that a browser asks for."""
+    return chinese(message) if languages.lower().startswith("zh") else str(message)
 
 
 @contextmanager

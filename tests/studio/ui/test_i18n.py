@@ -18,7 +18,7 @@ from engine.testing import FakeEngine
 from engine.text.sentences import LANGUAGE_CODES
 from studio.context import open_studio
 from studio.ui import i18n, take_card
-from studio.ui.shell import ENTRIES, build_shell
+from studio.ui.shell import ENTRIES, NOT_YET, build_shell
 from studio.ui.shortcuts import KEYS, LINE_KEYS, WAITING
 from studio.ui.tabs.design import DESCRIBED, REFERENCE
 from studio.ui.tabs.models import ABLE, FOREIGN, OFFER
@@ -155,3 +155,10 @@ def test_an_english_browser_sees_english_only(open_page: OpenPage, url: str) -> 
     assert not re.search(r"[\u4e00-\u9fff]", body)
     assert "__i18n__" not in body
     assert take_card.EMPTY.count('lang="zh"') == 3
+
+
+def test_a_page_with_too_much_waiting_is_told_so_in_its_language_however_it_is_served(
+    shell: Any,
+) -> None:
+    assert shell._queue.refused("en-GB,zh;q=0.5").startswith("What was pressed")
+    assert shell._queue.refused("zh-CN,en") == i18n.chinese(NOT_YET) != NOT_YET

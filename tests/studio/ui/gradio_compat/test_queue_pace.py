@@ -64,7 +64,7 @@ def queue() -> Any:
         with gr.Blocks(analytics_enabled=False) as blocks:
             gr.Textbox()
         blocks.queue()
-        pace(blocks)
+        pace(blocks, str)
         return blocks._queue
 
     found = asyncio.run(made())
