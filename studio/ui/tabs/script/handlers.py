@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gradio as gr
 
 from engine import InvalidText, Message, RequestError, TimbreError, folded
+from studio.api.page_request import page_request
 from studio.context import Studio
 from studio.imports.formats import SUFFIXES
 from studio.imports.projects.project_uploads import GONE
@@ -93,7 +94,7 @@ class ScriptTab:
         self.store, self.playback = studio.scripts, studio.playback
         self._actions = ScriptActions(self.store, self.playback)
         self._answered: deque[tuple[str, str]] = deque(maxlen=ANSWERED)  # script, press
-        self._typed: deque[int] = deque(maxlen=ANSWERED)  # texts that were read, into which
+        self._typed: deque[tuple[int, str]] = deque(maxlen=ANSWERED)  # what was read, into which
 
     # Showing.
 
@@ -237,7 +238,7 @@ class ScriptTab:
     def read(self, number: str, mine: str, view: View, text: str, seen: str) -> Shown:
         """Read the typed text. Raises gr.Error, so that Speak does not start."""
         with errors_shown():
-            opened = self._read(number, text, seen)
+            opened = self._read(mine, number, text, seen)
         self.playback.expect(opened.number)
         return self._shown(opened, view, mine, (text, seen), watch=True)
 
@@ -249,10 +250,10 @@ class ScriptTab:
         with warned():
             if press.get("do") == "example":
                 mine = self._kept(mine, number, text, seen)
-                return self._shown(self.store.read("", EXAMPLE), View(), mine)
+                return self._shown(self._read(mine, "", EXAMPLE, ""), View(), mine)
             if press.get("do") in LOOKING:
                 return self._looked(*self._actions.done(self.store.look(number), view, press))
-            opened = self._read(number, text, seen)
+            opened = self._read(mine, number, text, seen)
             opened, view = self._actions.done(opened, view, press)
             if press.get("press"):
                 self._answered.append((opened.number, str(press["press"])[:LONGEST_PRESS]))
@@ -316,20 +317,24 @@ class ScriptTab:
         """Read typed text before another script takes its place; `mine`, with the script of it."""
         if text == seen or not text.strip():
             return mine
-        read = self._read(number, text, seen).number
+        read = self._read(mine, number, text, seen).number
         return " ".join([*(each for each in mine.split() if each != read), read])
 
-    def _read(self, number: str, text: str, seen: str) -> OpenScript:
+    def _read(self, mine: str, number: str, text: str, seen: str) -> OpenScript:
+        """The script with the text that a page sends; a new one where it sends no number."""
         if number and text == seen:
             return self.store.look(number)
-        typed = hash((number, text, seen))
-        if number and seen and seen != text_of(self.store.open(number).script):
-            if typed in self._typed:  # by a press whose answer the page did not have yet
-                return self.store.look(number)
+        typed = hash((_page(), number, text, seen))
+        before = next((into for sent, into in self._typed if sent == typed), "")
+        now = text_of(self.store.open(number).script) if number and seen else seen
+        changed = now not in (seen, text)
+        if before and (before not in mine.split() or (changed and before == number)):
+            with suppress(RequestError):  # deleted meanwhile
+                return self.store.look(before)  # the page does not have the answer to that press
+        if changed:
             gr.Warning(tell(FORKED))
-            return self.store.fork(number, text)
-        opened = self.store.read(number, text)
-        self._typed.append(typed)
+        opened = self.store.fork(number, text) if changed else self.store.read(number, text)
+        self._typed.appendleft((typed, opened.number))
         return opened
 
     def _shown(
@@ -411,6 +416,12 @@ async def _played(payloads: Payloads) -> AsyncIterator[Payload | Update]:
     """Payloads for the player component."""
     async for payload in payloads:
         yield gr.skip() if payload is None else payload
+
+
+def _page() -> str:
+    """Whose event runs."""
+    request = page_request()
+    return (request.session_hash or "") if request else ""
 
 
 def _with_draft(shown: Shown, draft: object) -> Shown:

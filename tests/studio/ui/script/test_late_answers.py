@@ -230,3 +230,18 @@ def test_a_new_script_stays_though_a_change_of_the_one_before_takes_longer(
     sent(page, lambda: press(page, "New"))
     answered(page, held.may_end)
     expect(lines(page)).to_have_count(0)
+
+
+def test_split_and_speak_at_once_make_one_script(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch, "read")
+    page.locator("#script-text textarea").fill("Eve: Is there one of me?\n\nEve: There is.")
+    press(page, "Split into lines")
+    wait_until(held.begun.is_set)
+    sent(page, lambda: page.locator(".timbre-go:visible").click())
+    held.may_end.set()
+    page.locator("#script-lines").get_by_text("2 rendered").wait_for()
+    page.get_by_label("Script", exact=True).click()
+    expect(page.get_by_role("option").filter(has_text="Is there one")).to_have_count(1)
+    page.keyboard.press("Escape")

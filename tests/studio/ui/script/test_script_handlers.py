@@ -325,17 +325,3 @@ def test_text_that_cannot_be_read_keeps_its_script_shown(tab, number, monkeypatc
         shown = Shown(*tab.turn(number, "", "", "Typed.", "")[: len(Shown._fields)])
     assert shown.text == gr.skip()
     assert shown.picked == gr.update(value=None)
-
-
-def test_text_that_two_quick_presses_bring_is_read_once(tab, number):
-    """The second was pressed before the page had the answer to the first."""
-    seen, line = page(tab, number).text, tab.store.open(number).script.lines[1].id
-    typed = f"{seen}\n\n  And   more."
-    sent = (number, "", View(), typed, seen)
-    for press in (event(do="down", line=line), event(do="down", line=line)):
-        assert tab.act(*sent, press).opened == number
-    assert tab.read(*sent).opened == number
-    text = text_of(tab.store.open(number).script)
-    assert text.endswith("And more.")
-    assert text.index("And more.") == text.rindex("And more.")
-    assert len(tab.store.titles()) == 1
