@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 PREDICTOR = ("predict", "add_norm", "gate", "attend_rows", "sum_rows", "draw_rows")
-TALKER = ("_product", "_attend", "_add_norm", "_gate", "talk")
+TALKER = ("talk_product", "talk_attend", "talk_add_norm", "talk_gate", "talk")
 GLUE = ("predictor_inputs", "talker_inputs", "sample_next")
-PROMPTS = ("_store_keys", "_attend_prompt")
+PROMPTS = ("store_keys", "attend_prompt")
 CODEC = ("convolve", "update_past", "depthwise_norm", "output_conv")
 PARTS = ("talker", "prompts", "predictor", "rest", "codec", "copies")
 COPIES = ("Memcpy", "Memset")

@@ -21,7 +21,7 @@ from engine.model.convs import CausalConv, DecoderBlock, SnakeBeta
 from engine.model.layers import Block, LayerScale, scale_of
 from engine.worker.codec.fused_layers import ConvMatmul, Packer, StepContext
 from engine.worker.kernels.triton import codec_kernels as kernels
-from engine.worker.kernels.triton.launch import compile_only, launch
+from engine.worker.kernels.triton.launch import compile_kernels, launch
 from engine.worker.lean_torch import seeded
 
 MIN_CHANNELS = 16  # of a matrix product
@@ -224,10 +224,14 @@ class FusedDecoder:
         self, sizes: Iterable[tuple[int, int]], state: CodecState, padding_row: int
     ) -> None:
         """Compile the kernels for steps of these rows and frames."""
-        with compile_only():
-            for count, frames in sizes:
+        wanted = list(sizes)
+
+        def work() -> None:
+            for count, frames in wanted:
                 rows = torch.full((count,), padding_row, device=state.pasts.device)
                 self(rows.new_zeros(count, frames, self.config.codebooks), state, rows)
+
+        compile_kernels(work)
 
     @torch.inference_mode()
     def difference(self, codec: CodecDecoder) -> float:

@@ -65,12 +65,19 @@ def select_talker_forward(
         from engine.worker.kernels.cuda import talker_kernels
 
         persistent = talker_kernels.build(model, slots, (cos, sin))
-        return TalkerForward(model, slots, cos, sin, persistent) if persistent else None
+        return build(persistent) if persistent else None
 
     def build_layers() -> TalkerForward:
         if find_spec("triton") is None:
             raise RuntimeError("Triton is not installed; frames take about three times as long")
-        return TalkerForward(model, slots, cos, sin)
+        return build()
+
+    def build(persistent: PersistentTalker | None = None) -> TalkerForward:
+        from engine.worker.kernels.triton.launch import compile_kernels
+
+        forward = TalkerForward(model, slots, cos, sin, persistent)
+        compile_kernels(lambda: trial_paths(forward, slots))
+        return forward
 
     def difference(forward: TalkerForward) -> float:
         return talker_difference(forward, plain, slots)
@@ -90,27 +97,37 @@ def supports(config: TransformerConfig) -> bool:
     return plain and config.qk_norm and dim >= 16 and dim & (dim - 1) == 0
 
 
-@torch.inference_mode()
-def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots) -> float:
-    """Relative difference on the padding row: a prompt, and a frame after it by every path."""
+def trial(slots: Slots) -> tuple[RowInputs, RowInputs]:
+    """A prompt on the padding row, and a frame after it."""
     device, length = slots.hidden.device, min(TRIAL_PROMPT, slots.positions - 1)
     random = seeded(0)
     x = torch.randn(1, length + 1, slots.hidden.shape[1], generator=random)
     x = x.to(device, slots.hidden.dtype)
-    row, at = (
-        torch.tensor([slots.padding_row], device=device),
-        torch.arange(length + 1, device=device),
-    )
-    found = [forward.prefill(x[:, :length], row, at[None, :length])]
-    for rows in (PERSISTENT_ROWS, PERSISTENT_ROWS + 1, FUSED_ROWS + 1):  # the same row, repeated
-        same = torch.zeros(rows, dtype=torch.long, device=device)
-        found.append(forward(x[0, length + same], row[same], at[length + same])[:, None])
-    prompt = RowInputs(x[:, :length], row, at[None, :length])  # again, which writes equal keys
-    frames, again = forward.mixed(
-        RowInputs(x[0, length + same], row[same], at[length + same]), prompt
-    )
-    found += [frames[:, None], again]
-    wanted = [plain(*prompt)] + [plain(x[:, length:], row, at[None, length:])] * 4
+    row = torch.tensor([slots.padding_row], device=device)
+    at = torch.arange(length + 1, device=device)
+    prompt = RowInputs(x[:, :length], row, at[None, :length])
+    return prompt, RowInputs(x[:, length:], row, at[None, length:])
+
+
+@torch.inference_mode()
+def trial_paths(forward: TalkerForward, slots: Slots) -> list[Tensor]:
+    """Hidden states of the prompt, of the frame by every path, and of the prompt beside it."""
+    prompt, frame = trial(slots)
+    found = [forward.prefill(*prompt)]
+    for rows in (PERSISTENT_ROWS, PERSISTENT_ROWS + 1, FUSED_ROWS + 1):
+        same = torch.zeros(rows, dtype=torch.long, device=frame.x.device)  # the row, repeated
+        repeated = RowInputs(frame.x[0, same], frame.index[same], frame.positions[0, same])
+        found.append(forward(*repeated)[:, None])
+    frames, again = forward.mixed(repeated, prompt)  # again, which writes equal keys
+    return [*found, frames[:, None], again]
+
+
+@torch.inference_mode()
+def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots) -> float:
+    """Relative difference on the padding row: a prompt, and a frame after it by every path."""
+    prompt, frame = trial(slots)
+    found = trial_paths(forward, slots)
+    wanted = [plain(*prompt)] + [plain(*frame)] * 4
     wanted.append(wanted[0])
     pairs = zip(found, wanted, strict=True)
     # the worst row of each; NaN propagates

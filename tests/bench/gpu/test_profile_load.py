@@ -49,8 +49,8 @@ def test_who_has_the_device() -> None:
 def test_the_host_is_late_for_what_it_has_not_launched() -> None:
     found = [
         kernel("predict", 100, 200, launch=1),
-        kernel("_product", 260, 300, launch=2),  # launched too late
-        kernel("_product", 310, 400, launch=2),  # of a recording: the device took its time
+        kernel("talk_product", 260, 300, launch=2),  # launched too late
+        kernel("talk_product", 310, 400, launch=2),  # of a recording: the device took its time
         kernel("predict", 450, 500, launch=3),  # launched long before
     ]
     calls = {1: Call("a", 1, 0, 90), 2: Call("b", 2, 230, 20), 3: Call("c", 3, 290, 20)}
@@ -59,9 +59,9 @@ def test_the_host_is_late_for_what_it_has_not_launched() -> None:
 
 
 def test_prompts_are_told_from_frames_by_their_launch() -> None:
-    names = ("_add_norm", "gemm", "_store_keys", "_attend_prompt", "_add_norm", "pick")
+    names = ("talk_add_norm", "gemm", "store_keys", "attend_prompt", "talk_add_norm", "pick")
     prompt = [kernel(name, at, at + 1, 5) for at, name in enumerate(names)]
-    others = ("predict", "pick", "_add_norm", "gemm", "_add_norm")
+    others = ("predict", "pick", "talk_add_norm", "gemm", "talk_add_norm")
     frame = [kernel(name, at, at + 1, 6) for at, name in enumerate(others, 10)]
     parts = [part for part, _ in by_step_part([*prompt, *frame])]
     assert parts[:6] == ["prompts"] * 5 + ["rest"]

@@ -1,13 +1,13 @@
-"""Launches Triton kernels, or compiles many of them in parallel.
+"""Launches Triton kernels, or compiles many of them at once.
 
-The first launch of a kernel compiles it, which takes a second or two. Launches within
-`compile_only` compile on all cores at once and run nothing.
+The first launch of a kernel compiles it, which takes a second or two. `compile_kernels` compiles
+all that some work would launch, on all cores, and runs none of them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -23,15 +23,23 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **sizes: Any) ->
         kernel[grid](*arguments, **sizes)
 
 
+def compile_kernels(work: Callable[[], object]) -> None:
+    """Compile the kernels that `work` launches. It runs twice where they are not kept yet."""
+    from engine.worker.kernels.triton.compilers import compile_missing
+
+    with _only_compiling():
+        compile_missing(work)
+        with ThreadPoolExecutor(os.cpu_count()) as pool, _async_compile(pool):
+            work()
+
+
 @contextmanager
-def compile_only() -> Iterator[None]:
-    """Launches in this context compile their kernels and do not run."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool, _async_compile(pool):
-        token = _compiling.set(True)
-        try:
-            yield
-        finally:
-            _compiling.reset(token)
+def _only_compiling() -> Iterator[None]:
+    token = _compiling.set(True)
+    try:
+        yield
+    finally:
+        _compiling.reset(token)
 
 
 def _async_compile(pool: ThreadPoolExecutor) -> Any:

@@ -1,0 +1,62 @@
+"""A process that compiles Triton's kernels for its parent, without a GPU and without torch.
+
+It reads a job a line and answers a line; what it compiled lies in Triton's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from importlib import import_module
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, make_backend
+
+
+def main(target: tuple[str, int, int]) -> None:
+    """Until the parent is done, or gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent hears it, too
+    for line in sys.stdin:
+        module, name, described = json.loads(line)
+        try:
+            compile_described(getattr(import_module(module), name), described, GPUTarget(*target))
+        except Exception as error:  # the parent meets it itself, and says so
+            print(f"failed: {error!r}".splitlines()[0], flush=True)
+        else:
+            print("compiled", flush=True)
+
+
+def compile_described(kernel: Any, described: str, target: GPUTarget) -> Any:
+    """Compile a kernel as `JITFunction.preload` does, for a device that need not be here."""
+    found = json.loads(described)
+    keys = map(tuple, found["constant_keys"])
+    constants = {
+        key: _constant(each) for key, each in zip(keys, found["constant_vals"], strict=True)
+    }
+    attributes = dict(zip(map(tuple, found["attrs_keys"]), found["attrs_vals"], strict=True))
+    signature = {name: _tuples(each) for name, each in found["signature"].items()}
+    backend = make_backend(target)
+    options = backend.parse_options(
+        {
+            name: tuple(each) if isinstance(each, list) else each
+            for name, each in found["options"].items()
+        }
+    )
+    source = ASTSource(kernel, signature, constants, attributes)
+    return triton.compile(source, target=target, options=options.__dict__)
+
+
+def _constant(value: Any) -> Any:
+    if triton.language.dtype.is_dtype(value):
+        return triton.language.dtype(value)
+    if isinstance(value, dict) and "constexpr" in value:
+        return triton.language.constexpr(value["constexpr"])
+    return value
+
+
+def _tuples(value: Any) -> Any:
+    """JSON made lists of tuples."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

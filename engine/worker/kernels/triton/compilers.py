@@ -1,0 +1,114 @@
+"""Compiles Triton's kernels in processes: its compiler holds Python's lock, so threads hardly help.
+
+A kernel is told to a process in the words in which Triton tells it to its hooks. What a process
+compiles lies in Triton's folder, where this one finds it; what it could not compile this one
+compiles itself. Knows no kernels.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from engine.worker.device import usable_cores
+
+MOST = 8  # processes; each takes half a second to start
+BOOT = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from {package}.compiler_process import main; main({target!r})"
+)
+
+
+class Job(NamedTuple):
+    """A kernel to compile."""
+
+    module: str
+    name: str
+    described: str  # its types and sizes, as Triton's hooks are told
+
+
+class _Kept(Exception):
+    """The first kernel was there."""
+
+
+def compile_missing(work: Callable[[], object]) -> None:
+    """Compile the kernels that `work` would launch, unless the first of them is kept."""
+    try:
+        with _noted() as jobs:
+            work()
+    except (_Kept, AttributeError):  # other versions of Triton have no such hooks
+        return
+    compile_elsewhere(jobs)
+
+
+@contextmanager
+def _noted() -> Iterator[list[Job]]:
+    """This thread's launches are noted, and nothing is compiled but the first of them."""
+    import triton
+
+    jobs: list[Job] = []
+    here, first = threading.get_ident(), True
+
+    def hook(*, fn: Any, compile: dict[str, Any], **_: object) -> bool:
+        nonlocal first
+        if threading.get_ident() != here:  # a step that is heard
+            return False
+        tried, first = not first, False
+        if tried:
+            jobs.append(Job(fn.module, fn.name, compile["specialization_data"]))
+        return tried
+
+    def listen(*, cache_hit: bool, **_: object) -> None:
+        if cache_hit and threading.get_ident() == here:
+            raise _Kept
+
+    knobs: Any = triton.knobs
+    before = knobs.runtime.jit_cache_hook, knobs.compilation.listener
+    knobs.runtime.jit_cache_hook, knobs.compilation.listener = hook, listen
+    try:
+        yield jobs
+    finally:
+        knobs.runtime.jit_cache_hook, knobs.compilation.listener = before
+
+
+def compile_elsewhere(jobs: Iterable[Job]) -> None:
+    """Have jobs done by some processes; those that fail are left."""
+    import triton
+
+    waiting = deque(dict.fromkeys(jobs))
+    if not waiting:
+        return
+    target = triton.runtime.driver.active.get_current_target()
+    named = target.backend, target.arch, target.warp_size
+    employ(BOOT.format(path=sys.path, package=__package__, target=named), waiting)
+
+
+def employ(code: str, waiting: deque[Job]) -> None:
+    """Processes that run this code take jobs until none waits."""
+    count = min(MOST, usable_cores(), len(waiting))
+    with ThreadPoolExecutor(count, "triton") as pool:
+        for done in [pool.submit(_employ_one, code, waiting) for _ in range(count)]:
+            done.result()
+
+
+def _employ_one(code: str, waiting: deque[Job]) -> None:
+    """One process, until no job waits or it has ended."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(IndexError, OSError):
+            while True:
+                print(json.dumps(waiting.popleft()), file=process.stdin, flush=True)
+                if not process.stdout.readline():
+                    break
+        with suppress(OSError):
+            process.stdin.close()
