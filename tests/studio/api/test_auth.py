@@ -150,6 +150,15 @@ def test_neighbours_in_one_ipv6_network_count_as_one() -> None:
     rates.take({"address": far})
 
 
+def test_of_a_long_address_little_is_kept() -> None:
+    assert len(household("x" * 60_000)) < 100
+
+
+def test_an_address_of_a_named_network_card_has_a_household() -> None:
+    one, two = (household(f"fe80::{host}%enp123s0f0") for host in (1, 2))
+    assert one == two == "fe80:0000:0000:0000"
+
+
 def test_a_body_too_large_is_refused(engine: Engine, library: Library) -> None:
     client = client_with(engine, library, body_bytes=2000)
     assert client.post("/v1/audio/speech", json={"input": "x" * 3000}).status_code == 413
