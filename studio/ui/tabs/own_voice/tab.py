@@ -227,6 +227,12 @@ class OwnVoiceTab:
             return escape(tell(error.message))
         return told(status, self._trainings.folder(training).left_out)
 
+    def see(self, training: str | None, epoch: str | None, before: str) -> tuple[Update, ...]:
+        """All that is shown of a training; `before`: the one whose sounds were shown. The status is
+        read first: where it has an epoch, its sounds are there."""
+        looked, parts = self.look(training), self.parts(training)
+        return *looked, *parts, self.sounds(training, epoch, before), training or ""
+
     def look(self, training: str | None) -> tuple[Update, Update]:
         """The status, and how soon to look again."""
         if not training:  # the message that is shown tells why it did not begin
@@ -258,14 +264,13 @@ class OwnVoiceTab:
         )
         return [gr.update(visible=each) for each in there]
 
-    def sounds(self, training: str | None, epoch: str | None = None) -> Update:
-        """Which epochs can be heard; the one that is heard stays selected."""
-        places = self._samples(training)
-        numbers = sorted({int(path.stem.split("-")[0]) for path in places})
+    def sounds(self, training: str | None, epoch: str | None = None, before: str = "") -> Update:
+        """Which epochs can be heard. What is selected stays, also what is selected meanwhile, but
+        not if it is gone, or another training's."""
+        numbers = sorted({int(path.stem.split("-")[0]) for path in self._samples(training)})
         labels = [(word("The clone") if not n else f"{n}", str(n)) for n in numbers]
-        return gr.update(
-            choices=labels, value=epoch if epoch in {str(n) for n in numbers} else None
-        )
+        stays = training == before and (not epoch or epoch in map(str, numbers))
+        return gr.update(choices=labels) if stays else gr.update(choices=labels, value=None)
 
     def hear(self, training: str | None, epoch: str | None, number: int = 0) -> Sound | None:
         """The sound of an epoch's sentence."""
@@ -410,7 +415,7 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                     verdict = gr.Markdown(min_height=24)
                 with gr.Column(visible=False) as mending:
                     mended = lines.build(trainings, picked, timer)
-    pair, tally, asked_twice = gr.State({}), gr.State([0, 0]), gr.State("")
+    pair, tally, asked_twice, heard_of = gr.State({}), gr.State([0, 0]), gr.State(""), gr.State("")
     asked, looked = [files, name, language, agreed, way, owner, anyway], [shown, timer]
     parts = [stop, go_on, keep, delete, hearing, comparing, mending]
     begun = begin.click(_reading, None, [*looked, answer], **QUIET).then(
@@ -418,23 +423,21 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
     )
     begun.then(_watch, None, timer, **QUIET)
     begun.then(read, owner, counted, **QUIET)
+    of, seen = [picked, epoch, heard_of], [*looked, *parts, epoch, heard_of]
     for taken in mended:
-        taken.then(tab.told, picked, shown, **QUIET).then(tab.parts, picked, parts, **QUIET)
+        taken.then(tab.see, of, seen, **QUIET)
     looks = {**QUIET, "show_progress": "minimal", "concurrency_limit": 1}
     files.change(tab.heard, [files, anyway], [heard, anyway], trigger_mode="always_last", **looks)
     anyway.input(tab.heard_again, [files, anyway], heard, trigger_mode="always_last", **looks)
     moments: list[Any] = [picked.change, timer.tick]  # no answer about the one before is the last
-    for work, seen in ((tab.look, looked), (tab.parts, parts)):
-        gr.on(moments, work, picked, seen, trigger_mode="always_last", **QUIET)
-    picked.change(tab.sounds, picked, epoch, **QUIET)
+    gr.on(moments, tab.see, of, seen, trigger_mode="always_last", **QUIET)
     silent = [sound, one, two, pair, tally, verdict, asked_twice]
     picked.change(_silent, None, silent, **QUIET)
     picked.input(_unsaid, None, answer, **QUIET)
-    timer.tick(tab.sounds, [picked, epoch], epoch, **QUIET)
     epoch.input(tab.hear, [picked, epoch], sound, **QUIET)
     for button, action in ((go_on, tab.go_on), (stop, tab.stop)):
         acted = button.click(action, picked, shown, **QUIET)
-        acted.then(tab.parts, picked, parts, **QUIET).then(_watch, None, timer, **QUIET)
+        acted.then(tab.see, of, seen, **QUIET).then(_watch, None, timer, **QUIET)
     keep.click(tab.keep, picked, answer, **QUIET)
     delete.click(tab.delete, [picked, asked_twice], [answer, picked, asked_twice, shown], **QUIET)
     compare.click(tab.compare, picked, [one, two, pair, verdict], **QUIET)

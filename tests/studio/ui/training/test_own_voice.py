@@ -790,5 +790,7 @@ def test_what_is_read_while_a_training_is_prepared_is_kept(
 
 def test_the_epoch_that_is_heard_stays_selected_while_others_come(tab, done) -> None:
     assert tab.sounds(ID)["value"] is None  # to choose it plays it
-    assert tab.sounds(ID, "0")["value"] == "0"
-    assert tab.sounds(ID, "7")["value"] is None
+    assert "value" not in tab.sounds(ID, "0", ID)
+    assert "value" not in tab.sounds(ID, None, ID)  # somebody may choose one now
+    assert tab.sounds(ID, "7", ID)["value"] is None
+    assert tab.sounds(ID, "0", "another")["value"] is None

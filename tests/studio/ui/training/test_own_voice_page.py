@@ -5,17 +5,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import soundfile
 
-from engine import Library
+from engine import SAMPLE_RATE, Library
 from engine.testing import FakeEngine
 from studio.context import open_studio
 from studio.ui.tabs.own_voice import tab as own_voice
 from studio.ui.tabs.own_voice.tab import OwnVoiceTab
 from studio.voices.voice_training import VoiceTraining
-from tests.support.browser import PATIENCE, OpenPage, expect, open_tab, serve_page, wait_until
+from tests.support.browser import (
+    PATIENCE,
+    OpenPage,
+    expect,
+    open_tab,
+    serve_page,
+    until_silent,
+    wait_until,
+)
 from training.voice.job import Job, JobFolder, Status
 
 NAMES, IDS = ("Ann", "Ben"), ("00000000000a", "00000000000b")
@@ -81,3 +92,32 @@ def test_a_look_at_a_training_that_was_left_shows_nothing(
     wait_until(lambda: looks[-3:] == [IDS[1]] * 3)
     shown = page.evaluate("window.shown")
     assert shown == sorted(shown, reverse=True)  # Ann's, then Ben's
+
+
+def test_what_can_be_heard_is_shown_as_soon_as_a_line_is_taken(
+    open_page: OpenPage, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next look at a training that rests is long after."""
+    samples = JobFolder(VoiceTraining(tmp_path).data / "training" / IDS[0]).samples
+    samples.mkdir()
+
+    def learn(epoch: int) -> None:
+        soundfile.write(samples / f"{epoch}-0.wav", np.zeros(2400), SAMPLE_RATE)
+
+    learn(1)
+    monkeypatch.setattr(own_voice, "REST", 1000.0)
+    line = SimpleNamespace(file="0001.wav", source="one.wav", text="No")
+    monkeypatch.setattr(VoiceTraining, "mendable", lambda *_: [line])
+    monkeypatch.setattr(VoiceTraining, "mend", lambda *_: learn(2))
+    page = open_page(url)
+    open_tab(page, "Clone")
+    page.get_by_text("Train a better one").click()
+    choose(page, "Ann")
+    page.get_by_text("Mend lines that are left out").click()
+    requests = list[str]()
+    page.on("request", lambda request: requests.append(request.url))
+    page.get_by_role("button", name="Take it", exact=True).click()
+    wait_until((samples / "2-0.wav").exists)
+    until_silent(page, requests)
+    page.get_by_label("Hear an epoch").click()
+    page.get_by_role("option", name="2", exact=True).wait_for()
