@@ -109,8 +109,8 @@ class TorchWorker:
                 raise EngineClosed("The engine is closed.")
             if talker not in self._runners:
                 try:
-                    weights = self._settings.weights
-                    ahead = load_ahead(self._checkpoints[talker], self.device, self.dtype, weights)
+                    place = self.device, self.dtype
+                    ahead = load_ahead(self._checkpoints[talker], *place, self._settings)
                     self._codec_runner = self._codec_runner or self._load_codec_runner(talker)
                     runner = self._load_runner(talker, ahead)
                     self._warm_encoders(talker)

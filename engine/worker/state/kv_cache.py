@@ -19,6 +19,7 @@ from engine.model.configs import TransformerConfig
 from engine.model.zeros import zeros
 from engine.worker.state.virtual_memory import GrowingTensor
 
+GROWING_ORDER = 2, 0, 3, 1, 4  # of a growing tensor's dimensions, as keys and values have them
 Rows: TypeAlias = slice | Tensor  # adjacent rows as a slice (a view), others by index (a copy)
 
 
@@ -51,9 +52,9 @@ class KeyValueCache:
         dtype: torch.dtype,
     ) -> KeyValueCache:
         """With growing memory: all data of a position is adjacent, so a slot is one range."""
-        size = (slots, positions, config.layers, config.kv_heads, config.head_dim)
+        size = _growing_size(config, slots, positions)
         both = GrowingTensor(size, 0, dtype, device), GrowingTensor(size, 0, dtype, device)
-        keys, values = (each.tensor.permute(2, 0, 3, 1, 4) for each in both)
+        keys, values = (each.tensor.permute(*GROWING_ORDER) for each in both)
         return cls(keys, values, both)
 
     @property
@@ -69,6 +70,16 @@ class KeyValueCache:
     def mapped_bytes(self) -> int:
         """Bytes mapped outside torch's allocator."""
         return sum(each.bytes for each in self.growing)
+
+
+def growing_keys(config: TransformerConfig, positions: int, dtype: torch.dtype) -> Tensor:
+    """A cache's keys without memory, with the strides that growing ones have for any slots."""
+    size = _growing_size(config, 1, positions)
+    return torch.empty(size, dtype=dtype, device="meta").permute(*GROWING_ORDER)
+
+
+def _growing_size(config: TransformerConfig, slots: int, positions: int) -> tuple[int, ...]:
+    return slots, positions, config.layers, config.kv_heads, config.head_dim
 
 
 class SlotAttend:

@@ -55,8 +55,7 @@ class PersistentTalker:
         self._buffers = pack_weights(model, rotary, launch)
         self._buffers |= weight_packing.allocate_scratch(model.config, MAX_ROWS, slots.hidden)
         self._buffers |= weight_packing.allocate_posted(model.config, 1, 0, slots.hidden.device)
-        values = constants(model.config, launch, 1, slots.cache.keys, True)
-        module = nvrtc.Module(nvrtc.read_source(SOURCES, values))
+        module = nvrtc.Module(source(model.config, launch, slots.cache.keys))
         self._kernel = module.kernel("talk", launch.shared)
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
@@ -67,6 +66,11 @@ class PersistentTalker:
         arguments = kernel_arguments(self._buffers, inputs, self._cache.tensors, hidden)
         self._kernel.launch_cooperative(self._launch.blocks, THREADS, arguments)
         return hidden
+
+
+def source(config: TransformerConfig, launch: LaunchConfig, keys: Tensor) -> nvrtc.Source:
+    """The kernel for a cache's keys."""
+    return nvrtc.read_source(SOURCES, constants(config, launch, 1, keys, True))
 
 
 def kernel_arguments(
@@ -117,17 +121,24 @@ def build(
     model: TalkerModel, slots: Slots, rotary: tuple[Tensor, Tensor]
 ) -> PersistentTalker | None:
     """None where the kernel does not support the device or the sizes, or memory is short."""
-    like, config = slots.hidden, model.config
-    device = torch.cuda.get_device_properties(like.device)
-    recent = device.major >= 9 and like.dtype == torch.bfloat16
-    here = like.device.index in (None, torch.cuda.current_device())  # where launches go
-    if not recent or not here or config.hidden_size % 512:
-        return None
-    launch = find_launch_config(config, device.multi_processor_count, shared_memory(device))
-    if launch is None or launch.blocks < MAX_BLOCKS:  # else one launch per layer is faster
+    like = slots.hidden
+    launch = find_launch(model.config, like)
+    if launch is None:
         return None
     weights = sum(weight.nbytes for weight in model.layers.parameters())
     if MEMORY * weights > torch.cuda.mem_get_info(like.device)[0]:
         log.info("Too little memory for a second copy of the talker's weights.")
         return None
     return PersistentTalker(model, slots, rotary, launch)
+
+
+def find_launch(config: TransformerConfig, like: Tensor) -> LaunchConfig | None:
+    """How the layers are launched at once on the device and in the type of `like`; None: not."""
+    device = torch.cuda.get_device_properties(like.device)
+    recent = device.major >= 9 and like.dtype == torch.bfloat16
+    here = like.device.index in (None, torch.cuda.current_device())  # where launches go
+    if not recent or not here or config.hidden_size % 512:
+        return None
+    launch = find_launch_config(config, device.multi_processor_count, shared_memory(device))
+    # of fewer blocks, one launch per layer is faster
+    return launch if launch and launch.blocks >= MAX_BLOCKS else None

@@ -16,8 +16,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 
 
-def main(target: tuple[str, int, int]) -> None:
-    """Until the parent is done, or gone."""
+def main(target: tuple[str, int, int], done: str) -> None:
+    """Until the parent is done, or gone; `done`: the answer to a job that could be done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent hears it, too
     for line in sys.stdin:
         module, name, described = json.loads(line)
@@ -26,7 +26,7 @@ def main(target: tuple[str, int, int]) -> None:
         except Exception as error:  # the parent meets it itself, and says so
             print(f"failed: {error!r}".splitlines()[0], flush=True)
         else:
-            print("compiled", flush=True)
+            print(done, flush=True)
 
 
 def compile_described(kernel: Any, described: str, target: GPUTarget) -> Any:

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 from engine.worker.device import usable_cores
 
+DONE = "compiled"  # a process's answer; any other: that could not be done
 MOST = 8  # processes; each takes half a second to start
 BOOT = (
     "import sys; sys.path[:] = {path!r}; "
-    "from {package}.compiler_process import main; main({target!r})"
+    "from {package}.compiler_process import main; main({target!r}, {done!r})"
 )
 
 
@@ -38,14 +39,17 @@ class _Kept(Exception):
     """The first kernel was there."""
 
 
-def compile_missing(work: Callable[[], object]) -> None:
-    """Compile the kernels that `work` would launch, unless the first of them is kept."""
+def compile_missing(work: Callable[[], object]) -> bool:
+    """Compile the kernels that `work` would launch, unless the first of them is kept. Returns
+    whether all are there."""
     try:
         with _noted() as jobs:
             work()
-    except (_Kept, AttributeError):  # other versions of Triton have no such hooks
-        return
-    compile_elsewhere(jobs)
+    except _Kept:
+        return True
+    except AttributeError:  # other versions of Triton have no such hooks
+        return False
+    return compile_elsewhere(jobs)
 
 
 @contextmanager
@@ -78,28 +82,29 @@ def _noted() -> Iterator[list[Job]]:
         knobs.runtime.jit_cache_hook, knobs.compilation.listener = before
 
 
-def compile_elsewhere(jobs: Iterable[Job]) -> None:
-    """Have jobs done by some processes; those that fail are left."""
+def compile_elsewhere(jobs: Iterable[Job]) -> bool:
+    """Have jobs done by some processes; whether all were done."""
     import triton
 
     waiting = deque(dict.fromkeys(jobs))
     if not waiting:
-        return
+        return True
     target = triton.runtime.driver.active.get_current_target()
     named = target.backend, target.arch, target.warp_size
-    employ(BOOT.format(path=sys.path, package=__package__, target=named), waiting)
+    return employ(BOOT.format(path=sys.path, package=__package__, target=named, done=DONE), waiting)
 
 
-def employ(code: str, waiting: deque[Job]) -> None:
-    """Processes that run this code take jobs until none waits."""
-    count = min(MOST, usable_cores(), len(waiting))
+def employ(code: str, waiting: deque[Job]) -> bool:
+    """Processes that run this code take jobs until none waits; whether all were done."""
+    count, jobs = min(MOST, usable_cores(), len(waiting)), len(waiting)
     with ThreadPoolExecutor(count, "triton") as pool:
-        for done in [pool.submit(_employ_one, code, waiting) for _ in range(count)]:
-            done.result()
+        done = [pool.submit(_employ_one, code, waiting) for _ in range(count)]
+    return sum(each.result() for each in done) == jobs
 
 
-def _employ_one(code: str, waiting: deque[Job]) -> None:
-    """One process, until no job waits or it has ended."""
+def _employ_one(code: str, waiting: deque[Job]) -> int:
+    """One process, until no job waits or it has ended; how many jobs it has done."""
+    done = 0
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -108,7 +113,10 @@ def _employ_one(code: str, waiting: deque[Job]) -> None:
         with suppress(IndexError, OSError):
             while True:
                 print(json.dumps(waiting.popleft()), file=process.stdin, flush=True)
-                if not process.stdout.readline():
+                answer = process.stdout.readline()
+                if not answer:
                     break
+                done += answer.strip() == DONE
         with suppress(OSError):
             process.stdin.close()
+    return done

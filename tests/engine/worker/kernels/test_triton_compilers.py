@@ -34,21 +34,29 @@ def given(folder: Path) -> list[list[str]]:
 def test_every_job_is_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilers, "usable_cores", lambda: 3)
     waiting = deque(JOBS)
-    employ(WRITES.format(folder=str(tmp_path), after=""), waiting)
+    assert employ(WRITES.format(folder=str(tmp_path), after=""), waiting)
     done = [name for each in given(tmp_path) for name in each]
     assert sorted(done) == sorted(job.name for job in JOBS)
     assert len(given(tmp_path)) <= 3
     assert not waiting
 
 
-@pytest.mark.parametrize("code", ["sys.exit(1)", "print(flush=True); os.close(0); sys.exit()"])
+@pytest.mark.parametrize("code", ["sys.exit(1)", "print(flush=True); sys.exit()"])
 def test_processes_that_end_leave_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     monkeypatch.setattr(compilers, "usable_cores", lambda: 2)
     waiting = deque(JOBS)
-    employ(WRITES.format(folder=str(tmp_path), after=code), waiting)
+    assert not employ(WRITES.format(folder=str(tmp_path), after=code), waiting)
     assert waiting, "who started them compiles these itself"
+
+
+def test_a_job_that_fails_is_told(tmp_path: Path) -> None:
+    code = WRITES.format(folder=str(tmp_path), after='print("failed"); continue')
+    assert not employ(code, deque(JOBS))
+    assert sorted(name for each in given(tmp_path) for name in each) == sorted(
+        job.name for job in JOBS
+    )
 
 
 COMPILES = """
@@ -63,7 +71,7 @@ class Driver:
 triton.runtime.driver.set_active(Driver())
 import torch
 from engine.worker.kernels.triton import linear, compilers
-from engine.worker.kernels.triton.launch import compile_kernels
+from engine.worker.kernels.triton.launch import compile_kernels, only_compiling
 
 def work():
     for width in (64, 128):
@@ -74,16 +82,13 @@ def work():
 
 elsewhere = []
 employ = compilers.employ
-compilers.employ = lambda code, waiting: (elsewhere.extend(waiting), employ(code, waiting))
+compilers.employ = lambda code, waiting: elsewhere.extend(waiting) or employ(code, waiting)
 hits = []
-compile = compilers.compile_missing
-
-def told(work):
-    compile(work)
-    triton.knobs.compilation.listener = lambda *, cache_hit, **_: hits.append(cache_hit)
-
-compilers.compile_missing = told
 compile_kernels(work)
+triton.knobs.compilation.listener = lambda *, cache_hit, **_: hits.append(cache_hit)
+compilers.employ = None
+with only_compiling():  # as launches would find them
+    work()
 print(len(elsewhere), len(hits), all(hits), triton.knobs.runtime.jit_cache_hook)
 """
 
