@@ -82,6 +82,7 @@ def _version(package: str) -> str:
 
 
 async def measured(plan: Plan, listen: Listen, work: Work) -> list[dict[str, Any]]:
+    settle()  # a pause while it warms up would be held in reserve for a minute after it
     await closed_loop(listen, work.jobs(WARM), 1)
     rows = []
     for load in plan.loads(listen, work):
