@@ -2,7 +2,7 @@
 form.
 
 They take full weights, which are read as bfloat16 where that holds them exactly, weights of 8 bits,
-and of 4 where the processor has VNNI. Neither operators nor Python run between layers.
+and of 4 on x86-64 with AVX2. Neither operators nor Python run between layers.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from engine.model.configs import TransformerConfig
 from engine.model.layers import Transformer
 from engine.model.quantized_linear import GROUP, QuantizedLinear
-from engine.worker.kernels.cpu import llvm, nibbles, panels
+from engine.worker.kernels.cpu import integers, llvm, nibbles, panels
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import MULTIPLE, dot, dots_of, multiply, sum_of
 from engine.worker.kernels.cpu.llvm import LANES
@@ -197,7 +197,7 @@ def supports(network: Transformer) -> bool:
     if any(each.out_features % ALIGN for each in linears):
         return False
     if kinds == {(QuantizedLinear, 4, True)}:
-        return nibbles.VNNI and config.intermediate_size % ALIGN == 0
+        return integers.AVAILABLE and config.intermediate_size % ALIGN == 0
     return kinds in ({(nn.Linear, 8, True)}, {(QuantizedLinear, 8, True)})
 
 

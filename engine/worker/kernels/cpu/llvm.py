@@ -65,9 +65,10 @@ def declare(builder: Any, name: str, result: Any, *kinds: Any) -> Any:
     return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), name)
 
 
-def fma(builder: Any) -> Any:
+def fma(builder: Any, lanes: int = LANES) -> Any:
     """x, y, z -> x * y + z, rounded once; of vectors."""
-    return declare(builder, f"llvm.fma.v{LANES}f32", FLOATS, FLOATS, FLOATS, FLOATS)
+    kind = vector(FLOAT, lanes)
+    return declare(builder, f"llvm.fma.v{lanes}f32", kind, kind, kind, kind)
 
 
 def pointer(builder: Any, data: Any, at: Any, kind: Any) -> Any:
@@ -90,11 +91,11 @@ def fetch(builder: Any, address: Any) -> None:
     builder.call(own, [place, *(constant(INT, each) for each in (0, 3, 1))])
 
 
-def spread(builder: Any, value: Any) -> Any:
+def spread(builder: Any, value: Any, lanes: int = LANES) -> Any:
     """A vector of equal numbers."""
-    kind = vector(value.type)
+    kind, first = vector(value.type, lanes), constant(vector(INT, lanes), 0)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(INT, 0))
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), constant(INTS, 0))
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), first)
 
 
 def widen(builder: Any, bits: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Products of a few rows with weights of 4 bits, as integers, where the processor has VNNI.
+"""Products of a few rows with weights of 4 bits, as integers (`integers`).
 
 Weights lie in panels of LANES outputs, group after group of GROUP inputs: 256 bytes of levels, then
 scales and zeros of the group in bfloat16. Inputs are rounded to 8 bits, with a step of their own
@@ -8,7 +8,7 @@ on other rows nor on the threads. Knows no layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.model.quantized_linear import GROUP
+from engine.worker.kernels.cpu import integers
 from engine.worker.kernels.cpu.compiler import compiled
+from engine.worker.kernels.cpu.integers import ROWS, SUMS, WIDTH
 from engine.worker.kernels.cpu.llvm import (
     FLOAT,
     FLOATS,
@@ -30,7 +32,6 @@ from engine.worker.kernels.cpu.llvm import (
     LANES,
     SHORT,
     arrays,
-    compiles_for,
     constant,
     declare,
     fetch,
@@ -42,12 +43,11 @@ from engine.worker.kernels.cpu.llvm import (
     widen,
 )
 
-ROWS = 12  # that meet a group's levels while these are in registers
 LEVEL_BYTES, SCALE_BYTES = LANES * GROUP // 2, LANES * 2
 GROUP_BYTES = LEVEL_BYTES + 2 * SCALE_BYTES
 AHEAD = 2048  # bytes of panels that are on their way while few rows meet others
 MIDDLE = 8  # the level whose value is a group's zero
-VNNI = compiles_for("avx512vnni")
+VNNI = integers.AVAILABLE  # by the name that `cpu_start` asks for
 _LOADS, _BYTES = LEVEL_BYTES // 64, 64  # vectors of a group's levels
 
 
@@ -64,24 +64,24 @@ def pack(levels: Tensor, scales: Tensor) -> NDArray[np.uint8]:
     return torch.cat((nibbles, steps), 2).flatten(1).numpy()
 
 
-def _levels(builder: Any, data: Any, at: Any) -> list[Any]:
-    """A group's levels, four inputs of each output at a time."""
-    found, mask = [], constant(INTS, 0x0F0F0F0F)
+def _levels(builder: Any, data: Any, at: Any, kind: Any = INTS, part: int = 0) -> Iterator[Any]:
+    """A group's levels, four inputs of each output at a time; of the outputs those that one vector
+    of a `kind` holds, or the next ones in the next `part`."""
+    mask, shift, skip = constant(kind, 0x0F0F0F0F), constant(kind, 4), 4 * kind.count * part
     for number in range(_LOADS):
-        own = builder.add(at, constant(at.type, number * _BYTES))
-        raw = load(builder, data, own, INTS, 1)
-        found.append(builder.and_(raw, mask))
-        found.append(builder.and_(builder.lshr(raw, constant(INTS, 4)), mask))
-    return found
+        own = builder.add(at, constant(at.type, number * _BYTES + skip))
+        raw = load(builder, data, own, kind, 1)
+        yield builder.and_(raw, mask)
+        yield builder.and_(builder.lshr(raw, shift), mask)
 
 
-def _steps(builder: Any, data: Any, at: Any) -> tuple[Any, Any]:
-    """A group's scales and zeros as float32."""
+def _steps(builder: Any, data: Any, at: Any, lanes: int = LANES, part: int = 0) -> list[Any]:
+    """A group's scales and zeros as float32, of the same outputs."""
     found = []
-    for which in range(2):
-        own = builder.add(at, constant(at.type, LEVEL_BYTES + which * SCALE_BYTES))
-        found.append(widen(builder, load(builder, data, own, vector(SHORT), 1)))
-    return found[0], found[1]
+    for start in (LEVEL_BYTES, LEVEL_BYTES + SCALE_BYTES):
+        own = builder.add(at, constant(at.type, start + 2 * lanes * part))
+        found.append(widen(builder, load(builder, data, own, vector(SHORT, lanes), 1)))
+    return found
 
 
 @intrinsic
@@ -194,39 +194,58 @@ def _panel(count: int) -> Callable[..., Any]:
             place = builder.add(builder.mul(own, builder.extract_value(array.shape, 1)), column)
             return builder.gep(array.data, [place])
 
-        dot = declare(builder, "llvm.x86.avx512.vpdpbusd.512", INTS, INTS, INTS, INTS)
-        multiply_add = fma(builder)
-        zero = constant(FLOATS, 0.0)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(count)]
-        first, one = constant(groups.type, 0), constant(groups.type, 1)
-        with cgutils.for_range_slice(builder, first, groups, one) as (group, _):
-            start = builder.add(at, builder.mul(group, constant(at.type, GROUP_BYTES)))
-            levels = _levels(builder, weights.data, start)
-            scales, zeros = _steps(builder, weights.data, start)
-            ahead = constant(at.type, AHEAD)  # many rows take long: then it is the next panel
-            if count == ROWS:
-                ahead = builder.mul(groups, constant(at.type, GROUP_BYTES))
-            for line in range(0, GROUP_BYTES, 64):
-                own = builder.add(builder.add(start, ahead), constant(at.type, line))
-                fetch(builder, builder.gep(weights.data, [own]))
-            inputs = builder.mul(group, constant(group.type, GROUP))
-            for own, held in zip(rows, sums, strict=True):
-                whole = spread(builder, builder.load(data(starts, own, group)))
-                for each, level in enumerate(levels):
-                    place = builder.add(inputs, constant(inputs.type, 4 * each))
+        def spread_of(array: Any, own: Any, group: Any) -> Any:
+            return spread(builder, builder.load(data(array, own, group)), WIDTH)
+
+        def wholes(start: Any, group: Any, parts: range) -> list[list[Any]]:
+            """A group's sums as integers [row][part]: a level meets all rows, an input all parts,
+            so that few of them are in registers at once."""
+            first = [builder.load(data(starts, own, group)) for own in rows]
+            sums = [[integers.begin(builder, own) for _ in parts] for own in first]
+            levels_of = [_levels(builder, weights.data, start, SUMS, part) for part in parts]
+            column = builder.mul(group, constant(group.type, GROUP))
+            for each, levels in enumerate(zip(*levels_of, strict=True)):
+                place = builder.add(column, constant(column.type, 4 * each))
+                for own, held in zip(rows, sums, strict=True):
                     pointer = builder.bitcast(data(values, own, place), INT.as_pointer())
-                    four = spread(builder, builder.load(pointer, align=4))
-                    whole = builder.call(dot, [whole, level, four])
-                value = builder.fmul(builder.sitofp(whole, FLOATS), scales)
-                step, offset = (
-                    spread(builder, builder.load(data(array, own, group)))
-                    for array in (steps, offsets)
-                )
-                total = builder.call(multiply_add, [value, step, builder.load(held)])
-                builder.store(builder.call(multiply_add, [zeros, offset, total]), held)
-        for own, held in zip(rows, sums, strict=True):
-            pointer = builder.bitcast(data(out, own, to), FLOATS.as_pointer())
-            builder.store(builder.load(held), pointer, align=4)
+                    four = spread(builder, builder.load(pointer, align=4), WIDTH)
+                    held[:] = [
+                        integers.add_levels(builder, total, level, four)
+                        for total, level in zip(held, levels, strict=True)
+                    ]
+            return [
+                [integers.end(builder, total, own) for total in held]
+                for own, held in zip(first, sums, strict=True)
+            ]
+
+        multiply_add, floats = fma(builder, WIDTH), vector(FLOAT, WIDTH)
+        first, one = constant(groups.type, 0), constant(groups.type, 1)
+        for turn, parts in enumerate(integers.turns(count)):
+            sums = [
+                [cgutils.alloca_once_value(builder, constant(floats, 0.0)) for _ in parts]
+                for _ in rows
+            ]
+            with cgutils.for_range_slice(builder, first, groups, one) as (group, _):
+                start = builder.add(at, builder.mul(group, constant(at.type, GROUP_BYTES)))
+                ahead = constant(at.type, AHEAD)  # many rows take long: then it is the next panel
+                if count > 4:
+                    ahead = builder.mul(groups, constant(at.type, GROUP_BYTES))
+                for line in range(0, GROUP_BYTES, 64) if turn == 0 else ():
+                    own = builder.add(builder.add(start, ahead), constant(at.type, line))
+                    fetch(builder, builder.gep(weights.data, [own]))
+                found = wholes(start, group, parts)
+                factors = [_steps(builder, weights.data, start, WIDTH, part) for part in parts]
+                for own, whole, held in zip(rows, found, sums, strict=True):
+                    step, offset = (spread_of(array, own, group) for array in (steps, offsets))
+                    for each, (scales, zeros), place in zip(whole, factors, held, strict=True):
+                        value = builder.fmul(builder.sitofp(each, floats), scales)
+                        total = builder.call(multiply_add, [value, step, builder.load(place)])
+                        builder.store(builder.call(multiply_add, [zeros, offset, total]), place)
+            for own, held in zip(rows, sums, strict=True):
+                for part, place in zip(parts, held, strict=True):
+                    column = builder.add(to, constant(to.type, part * WIDTH))
+                    pointer = builder.bitcast(data(out, own, column), floats.as_pointer())
+                    builder.store(builder.load(place), pointer, align=4)
         return context.get_dummy_value()
 
     def panel(typing: Any, weights: Any, at: Any, groups: Any, values: Any, steps: Any,
@@ -250,9 +269,10 @@ def multiply_panels(weights, rows, start, stop, values, steps, offsets, starts, 
     for n in range(start, stop, LANES):
         at, place = n // LANES * size, to + n - start
         row = 0
-        while row + ROWS <= rows:
-            _many(weights, at, groups, values, steps, offsets, starts, row, out, place)
-            row += ROWS
+        if ROWS > 4:
+            while row + ROWS <= rows:
+                _many(weights, at, groups, values, steps, offsets, starts, row, out, place)
+                row += ROWS
         while row + 4 <= rows:
             _four(weights, at, groups, values, steps, offsets, starts, row, out, place)
             row += 4

@@ -2,10 +2,10 @@
 
 Full weights meet inputs as they are (`panels`). 4 bits meet inputs rounded to 8 bits (`nibbles`),
 as in a frame. 8 bits become 16, some outputs at a time, and meet inputs rounded to 16 bits
-(`shorts`) where the processor has VNNI; elsewhere both are float32. With tile registers (`amx`)
-weights of 4 and 8 bits become bfloat16, and so do inputs; those that meet 8 bits have a second
-plane with what bfloat16 leaves over, which comes to 16 bits. Each result is one sum in one order,
-whatever other rows there are and however many threads. Knows no layers.
+(`shorts`) on x86-64 with AVX2; elsewhere both are float32. With tile registers (`amx`) weights of 4
+and 8 bits become bfloat16, and so do inputs; those that meet 8 bits have a second plane with what
+bfloat16 leaves over, which comes to 16 bits. Each result is one sum in one order, whatever other
+rows there are and however many threads. Knows no layers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.model.quantized_linear import GROUP
-from engine.worker.kernels.cpu import amx, llvm, nibbles, panels, shorts
+from engine.worker.kernels.cpu import amx, integers, llvm, nibbles, panels, shorts
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.entries import Entry
 from engine.worker.kernels.cpu.layers import Floats, array
@@ -32,14 +32,14 @@ from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, new_sync
 from engine.worker.kernels.cpu.tiles import ROWS, STORE, VECTORS, product
 
 SPAN = 2 * LANES  # outputs of a tile
-TILE = amx.ROWS if amx.AVAILABLE else 2 * nibbles.ROWS  # rows of a tile
+TILE = amx.ROWS if amx.AVAILABLE else 24  # rows of a tile
 AT_ONCE = 256  # rows that memory is kept for
-NUMBERS = np.int16 if nibbles.VNNI else np.float32  # that 8 bits become
+NUMBERS = np.int16 if integers.AVAILABLE else np.float32  # that 8 bits become
 
 
 def supports(bits: int) -> bool:
     """Whether this processor has what weights of so many bits need."""
-    return bits != 4 or nibbles.VNNI
+    return bits != 4 or integers.AVAILABLE
 
 
 def bits_of(weights: NDArray[Any]) -> int:

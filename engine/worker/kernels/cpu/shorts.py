@@ -1,5 +1,4 @@
-"""Products of rows with weights that were unpacked to 16 bits, as integers, where the processor has
-VNNI.
+"""Products of rows with weights that were unpacked to 16 bits, as integers (`integers`).
 
 Weights lie in panels of LANES outputs, two inputs of each output side by side. Inputs are rounded
 to 16 bits, with a step of their own for each group of GROUP; a group's sum is exact, groups are
@@ -16,22 +15,22 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from engine.model.quantized_linear import GROUP
+from engine.worker.kernels.cpu import integers
 from engine.worker.kernels.cpu.compiler import compiled
+from engine.worker.kernels.cpu.integers import ROWS, SUMS, WIDTH
 from engine.worker.kernels.cpu.llvm import (
-    FLOATS,
+    FLOAT,
     INT,
-    INTS,
     LANES,
     arrays,
     constant,
-    declare,
     fetch,
     fma,
     load,
     spread,
+    store,
+    vector,
 )
-
-ROWS = 12  # that meet a group's weights while these are in registers
 
 
 def _panel(count: int) -> Callable[..., Any]:
@@ -49,38 +48,49 @@ def _panel(count: int) -> Callable[..., Any]:
         def place(array: Any, own: Any, column: Any) -> Any:
             return builder.add(builder.mul(own, builder.extract_value(array.shape, 1)), column)
 
-        dot = declare(builder, "llvm.x86.avx512.vpdpwssd.512", INTS, INTS, INTS, INTS)
-        multiply_add = fma(builder)
-        nothing = constant(INTS, 0)
-        sums = [cgutils.alloca_once_value(builder, constant(FLOATS, 0.0)) for _ in rows]
+        def spread_of(array: Any, own: Any, column: Any, kind: Any) -> Any:
+            value = load(builder, array.data, place(array, own, column), kind, 2)
+            return spread(builder, value, WIDTH)
+
+        def wholes(start: Any, group: Any, parts: range) -> list[list[Any]]:
+            """A group's sums as integers [row][part], see `nibbles`."""
+            sums = [[constant(SUMS, 0) for _ in parts] for _ in rows]
+            column = builder.mul(group, constant(group.type, GROUP))
+            for pair in range(GROUP // 2):
+                skips = [2 * (LANES * pair + WIDTH * part) for part in parts]
+                ats = [builder.add(start, constant(at.type, skip)) for skip in skips]
+                pairs = [load(builder, weights.data, own, SUMS, 2) for own in ats]
+                for own, held in zip(rows, sums, strict=True):
+                    where = builder.add(column, constant(column.type, 2 * pair))
+                    two = spread_of(values, own, where, INT)
+                    held[:] = [
+                        integers.add_pairs(builder, total, weight, two)
+                        for total, weight in zip(held, pairs, strict=True)
+                    ]
+            return sums
+
+        multiply_add, floats = fma(builder, WIDTH), vector(FLOAT, WIDTH)
         first, one = constant(groups.type, 0), constant(groups.type, 1)
-        with cgutils.for_range_slice(builder, first, groups, one) as (group, _):
-            start = builder.add(at, builder.mul(group, constant(at.type, LANES * GROUP)))
-            pairs = [
-                load(builder, weights.data, builder.add(start, constant(at.type, skip)), INTS, 2)
-                for skip in range(0, LANES * GROUP, 2 * LANES)
+        for turn, parts in enumerate(integers.turns(count)):
+            sums = [
+                [cgutils.alloca_once_value(builder, constant(floats, 0.0)) for _ in parts]
+                for _ in rows
             ]
-            if count == ROWS:
-                behind = builder.add(ahead, builder.mul(group, constant(at.type, LANES * GROUP)))
-                for line in range(0, LANES * GROUP, 64):
-                    where = builder.add(behind, constant(at.type, line))
+            with cgutils.for_range_slice(builder, first, groups, one) as (group, _):
+                skip = builder.mul(group, constant(at.type, LANES * GROUP))
+                for line in range(0, LANES * GROUP, 64) if count == ROWS and turn == 0 else ():
+                    where = builder.add(builder.add(ahead, skip), constant(at.type, line))
                     fetch(builder, builder.gep(following.data, [where]))
-            inputs = builder.mul(group, constant(group.type, GROUP))
+                found = wholes(builder.add(at, skip), group, parts)
+                for own, whole, held in zip(rows, found, sums, strict=True):
+                    step = spread_of(steps, own, group, FLOAT)
+                    for each, total in zip(whole, held, strict=True):
+                        value = [builder.sitofp(each, floats), step, builder.load(total)]
+                        builder.store(builder.call(multiply_add, value), total)
             for own, held in zip(rows, sums, strict=True):
-                whole = nothing
-                for each, pair in enumerate(pairs):
-                    column = builder.add(inputs, constant(inputs.type, 2 * each))
-                    two = load(builder, values.data, place(values, own, column), INT, 2)
-                    whole = builder.call(dot, [whole, pair, spread(builder, two)])
-                step = builder.load(builder.gep(steps.data, [place(steps, own, group)]))
-                value = builder.sitofp(whole, FLOATS)
-                total = [value, spread(builder, step), builder.load(held)]
-                builder.store(builder.call(multiply_add, total), held)
-        for own, held in zip(rows, sums, strict=True):
-            pointer = builder.gep(out.data, [place(out, own, to)])
-            builder.store(
-                builder.load(held), builder.bitcast(pointer, FLOATS.as_pointer()), align=4
-            )
+                for part, total in zip(parts, held, strict=True):
+                    column = builder.add(to, constant(to.type, part * WIDTH))
+                    store(builder, builder.load(total), out.data, place(out, own, column))
         return context.get_dummy_value()
 
     def panel(typing: Any, weights: Any, at: Any, groups: Any, values: Any, steps: Any, row: Any,
@@ -103,9 +113,10 @@ def multiply_panels(panels, outputs, inputs, rows, values, steps, out, following
     groups = inputs // GROUP
     for n in range(0, outputs, LANES):
         at, row = n * inputs, 0
-        while row + ROWS <= rows:
-            _many(panels, at, groups, values, steps, row, out, n, following, ahead + n * inputs)
-            row += ROWS
+        if ROWS > 4:
+            while row + ROWS <= rows:
+                _many(panels, at, groups, values, steps, row, out, n, following, ahead + n * inputs)
+                row += ROWS
         while row + 4 <= rows:
             _four(panels, at, groups, values, steps, row, out, n, following, ahead + n * inputs)
             row += 4

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.model.quantized_linear import QuantizedLinear
-from engine.worker.kernels.cpu import nibbles, panels
+from engine.worker.kernels.cpu import integers, nibbles, panels
 from engine.worker.kernels.cpu.compiler import VERSION, compiled, is_kept, version_of
 from engine.worker.kernels.cpu.layers import Rounded, pack
 from engine.worker.kernels.cpu.llvm import LANES
@@ -40,10 +40,10 @@ ERRORS = {32: 1e-5, 8: 0.03, 4: 0.045}
 Frames = tuple[Tensor, Tensor, SamplingTensors, Tensor]
 
 
-VNNI = pytest.mark.skipif(not nibbles.VNNI, reason="this processor has no such products")
+FOUR_BITS = pytest.mark.skipif(not integers.AVAILABLE, reason="this processor has no such products")
 
 
-@pytest.fixture(scope="module", params=["full", "8bit", pytest.param("4bit", marks=VNNI)])
+@pytest.fixture(scope="module", params=["full", "8bit", pytest.param("4bit", marks=FOUR_BITS)])
 def pair(request: pytest.FixtureRequest) -> Iterator[tuple[FrameStep, CpuKernels]]:
     with torch.inference_mode():
         checkpoint = LocalCheckpoint(MINI, 64, "mini")
@@ -289,14 +289,14 @@ def layers_of(runner: ModelRunner) -> list[QuantizedLinear]:
 
 @torch.inference_mode()
 def test_4_bits_are_left_to_torch_on_other_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nibbles, "VNNI", False)
+    monkeypatch.setattr(integers, "AVAILABLE", False)
     runner = in_4_bits()
     assert not runner.use_cpu_kernels(1)
     assert runner.step.talk_one is None
     assert all(each.levels is each.panels is None for each in layers_of(runner))
 
 
-@VNNI
+@FOUR_BITS
 @torch.inference_mode()
 def test_weights_of_4_bits_are_kept_once() -> None:
     runner = in_4_bits()
@@ -442,7 +442,7 @@ def test_a_kernel_is_compiled_again_when_another_that_it_calls_has_changed(tmp_p
     assert barrier.py_func.__qualname__.endswith(VERSION)
 
 
-@VNNI
+@FOUR_BITS
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 19])
 def test_products_with_4_bits_are_those_of_levels_and_rounded_inputs(rows: int) -> None:
     torch.manual_seed(rows)
@@ -465,3 +465,16 @@ def test_products_with_4_bits_are_those_of_levels_and_rounded_inputs(rows: int) 
     assert not found[:, :16].any()
     difference = torch.from_numpy(found[:, 16:]) - wanted[:, 16:]
     assert difference.norm() < 1e-6 * wanted.norm()
+
+
+@FOUR_BITS
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_sums_with_4_bits_are_whole(sign: int) -> None:
+    levels = torch.full((LANES, nibbles.GROUP), 15, dtype=torch.uint8)
+    steps = torch.tensor([1.0, 0.0]).expand(1, LANES, 2).bfloat16()
+    given = [each[0] for each in Rounded.allocate(1, 1, nibbles.GROUP)]
+    nibbles.round_inputs(np.full((1, nibbles.GROUP), sign, np.float32), 1, nibbles.GROUP, *given)
+    assert (given[0] == sign * 127).all()
+    out = np.zeros((1, LANES), np.float32)
+    nibbles.multiply_panels(nibbles.pack(levels, steps), 1, 0, LANES, *given, out, 0)
+    np.testing.assert_allclose(out, sign * 7.0 * nibbles.GROUP, rtol=1e-6)

@@ -20,14 +20,14 @@ from engine.worker.model_runner import ModelRunner
 from engine.worker.talker.cpu_kernels import _build, _build_prompts
 from engine.worker.talker.decode_step import FrameStep
 from studio.cli.app_context import MINI
-from tests.engine.worker.kernels.test_cpu_kernels import CPU, ERRORS, ROWS, THREADS, VNNI
+from tests.engine.worker.kernels.test_cpu_kernels import CPU, ERRORS, FOUR_BITS, ROWS, THREADS
 
 LONG = 320  # positions of slots that take a long prompt
 AMX = pytest.mark.skipif(not amx.permitted(), reason="this processor has no tile registers")
 # of a prompt's products: bits of the weights, and whether the system refuses tile registers
 FORMS = (
     pytest.param((8, False), id="8bit"),
-    pytest.param((4, False), id="4bit", marks=VNNI),
+    pytest.param((4, False), id="4bit", marks=FOUR_BITS),
     pytest.param((8, True), id="8bit-refused", marks=AMX),
     pytest.param((4, True), id="4bit-refused", marks=AMX),
 )
