@@ -83,7 +83,15 @@ class Shown(NamedTuple):
 
 
 FIELDS = len(Shown._fields)
-READING = len(ReadingFields._fields) + 1  # the reading settings, and all of them as they were read
+READING = len(ReadingFields._fields) + 1  # the reading settings, and `AsRead`
+
+
+class AsRead(NamedTuple):
+    """The reading settings as they were read last, and of which script: an answer may come when
+    another one is shown."""
+
+    number: str = ""
+    fields: tuple[Any, ...] = ()
 
 
 class ScriptTab:
@@ -109,7 +117,7 @@ class ScriptTab:
         except RequestError:
             opened = self.store.blank()
         reading = values_of(opened.project.delivery)
-        return *self._shown(opened, View(), mine), *reading, reading
+        return *self._shown(opened, View(), mine), *reading, AsRead(opened.number, reading)
 
     def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
         """A page has loaded; it sends its last script, any unread text, and whether what is
@@ -261,16 +269,17 @@ class ScriptTab:
         return Shown(*(gr.skip(),) * FIELDS)
 
     def read_settings(
-        self, number: str, view: View, before: tuple[Any, ...], *fields: Any
-    ) -> tuple[Update, tuple[Any, ...]]:
+        self, number: str, view: View, before: AsRead, *fields: Any
+    ) -> tuple[Update, AsRead]:
         """Save the reading settings; returns the lines and the fields as read.
 
         `before`: the fields as they were; unchanged ones keep what another tab may have saved.
         """
         with warned():
             if number:
-                self.store.deliver(number, lambda delivery: _changed(delivery, before, fields))
-        return self.look(number, view)[0], fields
+                had = before.fields if before.number == number else ()
+                self.store.deliver(number, lambda delivery: _changed(delivery, had, fields))
+        return self.look(number, view)[0], AsRead(number, fields)
 
     # Playback.
 

@@ -32,7 +32,7 @@ from studio.ui.i18n import both, word
 from studio.ui.live_player import live_player, plays, translated
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.exports import export_section
-from studio.ui.tabs.script.handlers import BARE, LATEST, ORDERED, TICK, UPLOAD, ScriptTab
+from studio.ui.tabs.script.handlers import BARE, LATEST, ORDERED, TICK, UPLOAD, AsRead, ScriptTab
 from studio.ui.tabs.script.music import music_section
 from studio.ui.tabs.script.options import ReadingFields, moments_of, reading_fields
 from studio.ui.tabs.script.view import View
@@ -89,7 +89,7 @@ class Hidden(NamedTuple):
     view: gr.State
     seen: gr.Textbox
     deleted: gr.State
-    reading: gr.State  # the reading settings as they were read last
+    reading: gr.State  # AsRead
     timer: gr.Timer
 
 
@@ -120,7 +120,7 @@ def _hidden() -> Hidden:
         gr.State(View()),
         _unseen("script-seen"),
         gr.State(""),
-        gr.State(()),
+        gr.State(AsRead()),
         gr.Timer(TICK, active=False),
     )
 

@@ -14,7 +14,7 @@ from engine import Message, NotSaved, UnknownVoice
 from studio.scripts import Delivery, text_of
 from studio.scripts.export.script_files import save_project
 from studio.ui.tabs.script.exports import ExportSection
-from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab, Shown
+from studio.ui.tabs.script.handlers import EXAMPLE, AsRead, ScriptTab, Shown
 from studio.ui.tabs.script.options import values_of
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import LINES, LONG, act, event, html, page, spoken, statuses
@@ -45,7 +45,7 @@ def test_a_locked_line_keeps_its_take_and_refuses_changes(tab, number):
     line = tab.store.open(number).script.lines[1].id
     act(tab, number, do="lock", line=line)
     kept = tab.store.open(number).job(line).key
-    tab.read_settings(number, View(), (), *values_of(Delivery(seed=9)))
+    tab.read_settings(number, View(), AsRead(), *values_of(Delivery(seed=9)))
     assert statuses(tab, number) == ["waiting", "locked", *["waiting"] * (LINES - 2)]
     assert tab.store.open(number).job(line).key == kept
     with pytest.warns(UserWarning, match="locked"):
@@ -325,3 +325,13 @@ def test_text_that_cannot_be_read_keeps_its_script_shown(tab, number, monkeypatc
         shown = Shown(*tab.turn(number, "", "", "Typed.", "")[: len(Shown._fields)])
     assert shown.text == gr.skip()
     assert shown.picked == gr.update(value=None)
+
+
+def test_settings_that_are_answered_after_another_script_is_shown_hide_no_change_of_it(tab, number):
+    """The page keeps what was read last, which is of the script that was left."""
+    other = tab.read("", "", View(), "Ann: Hello.", "").opened
+    shown = tab.show(number)[-1]
+    wanted = values_of(Delivery(seed=9))
+    late = tab.read_settings(number, View(), shown, *wanted)[1]
+    tab.read_settings(other, View(), late, *wanted)
+    assert tab.store.open(other).project.delivery.seed == 9

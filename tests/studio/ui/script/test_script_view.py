@@ -33,7 +33,7 @@ from studio.ui.i18n import CHINESE
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.exports import LARGE
-from studio.ui.tabs.script.handlers import EXAMPLE
+from studio.ui.tabs.script.handlers import EXAMPLE, AsRead
 from studio.ui.tabs.script.lines import peaks_of
 from studio.ui.tabs.script.options import delivery_of, values_of
 from studio.ui.tabs.script.tab import REFUSALS, _imports
@@ -155,7 +155,7 @@ def test_a_field_that_means_nothing_is_refused(tab, number, changes):
     for place, value in changes.items():
         values[place] = value
     with pytest.warns(UserWarning, match=r"seed|pause|pronunciation"):
-        tab.read_settings(number, View(), (), *values)
+        tab.read_settings(number, View(), AsRead(), *values)
     assert tab.store.open(number).project.delivery == Delivery()
 
 
