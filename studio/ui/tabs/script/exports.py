@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import gradio as gr
@@ -52,6 +53,13 @@ class ExportView(NamedTuple):
     timer: Update
 
 
+class Saved(NamedTuple):
+    """The project file that a page has saved last, and of which script."""
+
+    number: str = ""
+    path: str = ""
+
+
 class ExportSection:
     """The event handlers. `folder`: from which files are served."""
 
@@ -59,18 +67,31 @@ class ExportSection:
         self._store, self._jobs = studio.scripts, studio.exports
         self._uploads, self._folder = studio.uploads, folder
 
-    def start(self, number: str, *values: Any) -> ExportView:
+    # A press is answered by `see`, which shows the script that is open then.
+
+    def start(self, number: str, *values: Any) -> tuple[str, Saved]:
         options = ExportOptions(*values)
         options = replace(
             options, loudness=options.loudness or None, bitrate=options.bitrate or None
         )
         with warned():
             self._jobs.start(number, options, self._folder)
-        return self.show(number)
+        return token_hex(4), Saved()
 
-    def show(self, number: str) -> ExportView:
-        """The script's export as it is now."""
-        return self._view(number, self._jobs.state(number))
+    def cancel(self, number: str) -> str:
+        self._jobs.cancel(number)
+        return token_hex(4)
+
+    def save_project(self, number: str) -> tuple[str, Update]:
+        """Make the project file for download."""
+        saved = gr.skip()
+        with warned():
+            path = save_project(self._store, number, self._folder)
+            most = self._uploads.most if self._uploads else LARGEST_UPLOAD
+            if path.stat().st_size > most:
+                gr.Warning(tell(Message(LARGE, most=most >> 20)))
+            saved = Saved(number, str(path))
+        return token_hex(4), saved
 
     def _view(self, number: str, state: ExportState | None) -> ExportView:
         running = state is not None and state.running
@@ -83,15 +104,23 @@ class ExportSection:
             gr.Timer(active=running),
         )
 
-    def see(self, number: str, before: str) -> tuple[Update, ...]:
+    def see(self, number: str, before: str, asked: str, saved: Saved) -> tuple[Update, ...]:
         """The open script's export. Where it is another script than the one before: the section
-        opened where there are lines, and the format of a book for a book."""
-        if number == before:
-            return *self.look(number), gr.skip(), gr.skip(), number
-        state, book = self._jobs.state(number), self._is_book(number)
+        opened where there are lines, and the format of a book for a book.
+
+        `asked`: the last press; `before`: the script and the press that were shown.
+        """
+        now, state = f"{number} {asked}", self._jobs.state(number)
+        if now == before:
+            return *self._look(number, state), gr.skip(), gr.skip(), now
+        view = self._view(number, state)
+        if saved.number == number and saved.path and not before.endswith(f" {asked}"):
+            view = view._replace(files=gr.update(value=[saved.path], visible=True))
+        if before.startswith(f"{number} "):
+            return *view, gr.skip(), gr.skip(), now
         section = gr.update(open=True) if number else gr.skip()
-        kind = gr.update(value=BOOK if book else KIND) if number else gr.skip()
-        return *self._view(number, state), section, kind, number
+        kind = gr.update(value=BOOK if self._is_book(number) else KIND) if number else gr.skip()
+        return *view, section, kind, now
 
     def _is_book(self, number: str) -> bool:
         """Whether it was read from one, with its title or its author."""
@@ -100,9 +129,8 @@ class ExportSection:
         except RequestError:  # deleted meanwhile
             return False
 
-    def look(self, number: str) -> ExportView:
+    def _look(self, number: str, state: ExportState | None) -> ExportView:
         """While it runs: nothing that lasts is sent again. An unknown one ended with its server."""
-        state = self._jobs.state(number)
         shown = self._view(number, state)
         if state is None:
             return shown._replace(progress=gr.update(value=f"<p>{both(LOST)}</p>", visible=True))
@@ -110,20 +138,6 @@ class ExportSection:
             return shown
         skip = gr.skip()
         return ExportView(skip, skip, shown.progress, skip, skip)
-
-    def cancel(self, number: str) -> ExportView:
-        self._jobs.cancel(number)
-        return self.look(number)
-
-    def save_project(self, number: str) -> Update:
-        """The project file for download."""
-        with warned():
-            path = save_project(self._store, number, self._folder)
-            most = self._uploads.most if self._uploads else LARGEST_UPLOAD
-            if path.stat().st_size > most:
-                gr.Warning(tell(Message(LARGE, most=most >> 20)))
-            return gr.update(value=[str(path)], visible=True)
-        return gr.skip()
 
     def _text(self, number: str, state: ExportState | None) -> str:
         if state is None:
@@ -154,17 +168,17 @@ def export_section(studio: Studio, opened: gr.Textbox) -> None:
             label=word("Files"), file_count="multiple", interactive=False, visible=False
         )
         timer = gr.Timer(LOOK, active=False)
-        seen = gr.Textbox("", elem_classes="timbre-unseen")  # whose export is shown
+        asked, seen = (gr.Textbox("", elem_classes="timbre-unseen") for _ in range(2))
+        saved = gr.State(Saved())
     handlers = ExportSection(studio, outbox(files))
-    shown = [press, cancel, progress, files, timer]
-    press.click(handlers.start, [opened, *fields], shown, **QUIET)
-    cancel.click(handlers.cancel, opened, shown, **BARE)
-    looks = [timer.tick, opened.change]  # one event: no look of an earlier script is the last one
-    outputs = [*shown, section, fields[0], seen]
-    gr.on(looks, handlers.see, [opened, seen], outputs, trigger_mode="always_last", **BARE)
-    project.click(
-        handlers.save_project, opened, files, concurrency_limit=None, api_visibility="private"
-    )
+    press.click(handlers.start, [opened, *fields], [asked, saved], **QUIET)
+    cancel.click(handlers.cancel, opened, asked, **BARE)
+    making = {**QUIET, "show_progress": "full", "show_progress_on": files}
+    project.click(handlers.save_project, opened, [asked, saved], **making)
+    # One event: no look of an earlier script is the last one.
+    looks, looked = [timer.tick, opened.change, asked.change], [opened, seen, asked, saved]
+    outputs = [press, cancel, progress, files, timer, section, fields[0], seen]
+    gr.on(looks, handlers.see, looked, outputs, trigger_mode="always_last", **BARE)
 
 
 def _running(state: ExportState) -> str:

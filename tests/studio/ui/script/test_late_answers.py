@@ -14,6 +14,7 @@ from studio.context import open_studio
 from studio.scripts.export.export_jobs import ExportJobs
 from studio.scripts.rendering.playback import ScriptPlayback
 from studio.scripts.store import ScriptStore
+from studio.ui.tabs.script import exports
 from tests.support.browser import (
     PATIENCE,
     OpenPage,
@@ -189,16 +190,19 @@ def test_an_answer_to_a_poll_shows_no_export_of_a_script_that_was_left(
 class Held:
     """Calls of the store that take as long as it takes; the first is waited for."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, called: str) -> None:
-        self.begun, self.may_end = threading.Event(), threading.Event()
-        call = getattr(ScriptStore, called)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, called: str, of: Any = ScriptStore) -> None:
+        self.begun, self.may_end, self.ended = (threading.Event() for _ in range(3))
+        call = getattr(of, called)
 
         def later(*values: Any) -> Any:
             self.begun.set()
             assert self.may_end.wait(PATIENCE)
-            return call(*values)
+            try:
+                return call(*values)
+            finally:
+                self.ended.set()
 
-        monkeypatch.setattr(ScriptStore, called, later)
+        monkeypatch.setattr(of, called, later)
 
 
 def sent(page: Any, press: Callable[[], None]) -> None:
@@ -245,3 +249,18 @@ def test_split_and_speak_at_once_make_one_script(
     page.get_by_label("Script", exact=True).click()
     expect(page.get_by_role("option").filter(has_text="Is there one")).to_have_count(1)
     page.keyboard.press("Escape")
+
+
+def test_a_project_that_is_saved_is_offered_with_its_script_alone(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    render(page)
+    export = page.locator("#script-export")
+    held = Held(monkeypatch, "save_project", exports)
+    export.get_by_role("button", name="Save project (.zip)").click()
+    wait_until(held.begun.is_set)
+    new(page)
+    held.may_end.set()
+    wait_until(held.ended.is_set)
+    answered(page, held.ended)
+    expect(export.locator("a[download]")).to_have_count(0)

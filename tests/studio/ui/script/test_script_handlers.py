@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine import Message, NotSaved, UnknownVoice
 from studio.scripts import Delivery, text_of
 from studio.scripts.export.script_files import save_project
-from studio.ui.tabs.script.exports import ExportSection
+from studio.ui.tabs.script.exports import ExportSection, ExportView, Saved
 from studio.ui.tabs.script.handlers import EXAMPLE, AsRead, ScriptTab, Shown
 from studio.ui.tabs.script.options import values_of
 from studio.ui.tabs.script.view import View
@@ -297,7 +297,8 @@ def test_text_that_is_typed_while_a_page_arrives_stays(tab):
 
 
 def test_an_export_that_its_server_has_forgotten_is_said_to_have_ended(studio, tmp_path):
-    shown = ExportSection(studio, tmp_path).look("20261128-174718-6e5960c53a6fed67")
+    number = "20261128-174718-6e5960c53a6fed67"
+    shown = ExportView(*ExportSection(studio, tmp_path).see(number, f"{number} ", "", Saved())[:5])
     assert "The server was restarted" in shown.progress["value"]
     assert shown.press["interactive"]
 
