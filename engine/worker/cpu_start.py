@@ -192,9 +192,9 @@ class CpuStart:
 
 
 def _takes_panels(bits: int | None) -> bool:
-    from engine.worker.kernels.cpu import nibbles
+    from engine.worker.kernels.cpu import integers
 
-    return bits == 4 and nibbles.VNNI
+    return bits == 4 and integers.AVAILABLE
 
 
 def _kernels() -> list[object]:

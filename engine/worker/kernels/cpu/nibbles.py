@@ -47,7 +47,6 @@ LEVEL_BYTES, SCALE_BYTES = LANES * GROUP // 2, LANES * 2
 GROUP_BYTES = LEVEL_BYTES + 2 * SCALE_BYTES
 AHEAD = 2048  # bytes of panels that are on their way while few rows meet others
 MIDDLE = 8  # the level whose value is a group's zero
-VNNI = integers.AVAILABLE  # by the name that `cpu_start` asks for
 _LOADS, _BYTES = LEVEL_BYTES // 64, 64  # vectors of a group's levels
 
 
