@@ -7,9 +7,9 @@ at a time. Every field is saved as it is changed, and shows what Undo brings bac
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import gradio as gr
 
@@ -56,6 +56,10 @@ class Fields(NamedTuple):
     fade_in: Any
     fade_out: Any
     loop: Any
+
+
+SHOWN: Final = 3 + len(Fields._fields)  # the menu, the editor, the fields as they were sent
+Answer: TypeAlias = tuple[str, tuple[Update, ...]]  # of which script
 
 
 class MusicSection:
@@ -165,11 +169,26 @@ def music_section(
     picked.input(handlers.show, here, shown, **BARE)
     plays(player, [listen.click], handlers.listen, here)
     moments = [moment for each in fields for moment in moments_of(each)]
-    return [
-        upload.upload(handlers.add, [opened, upload], [*shown, upload], **QUIET),
-        gr.on(moments, handlers.change, [*here, known, *fields], shown, **LATEST),
-        remove.click(handlers.remove, here, shown, **QUIET),
+    answer = gr.State(("", ()))
+    added = upload.upload(_named(handlers.add), [opened, upload], answer, **QUIET)
+    done = [
+        gr.on(moments, _named(handlers.change), [*here, known, *fields], answer, **LATEST),
+        remove.click(_named(handlers.remove), here, answer, **QUIET),
     ]
+    landed = [each.then(_landed, [opened, answer], shown, **QUIET) for each in done]
+    return [added.then(_landed, [opened, answer], [*shown, upload], **QUIET), *landed]
+
+
+def _named(work: Callable[..., tuple[Update, ...]]) -> Callable[..., Answer]:
+    """The same work; its answer with the script that it is of."""
+    return lambda number, *values: (number, work(number, *values))
+
+
+def _landed(number: str, answer: Answer) -> tuple[Update, ...]:
+    """What is shown of an answer: of a script that was left meanwhile nothing, but the drop zone is
+    emptied."""
+    whose, updates = answer
+    return updates if whose == number else ((gr.skip(),) * SHOWN + updates[SHOWN:])
 
 
 def _fields() -> Fields:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from engine.testing import Costs, FakeEngine
 from studio.context import open_studio
 from studio.scripts.export.export_jobs import ExportJobs
 from studio.scripts.rendering.playback import ScriptPlayback
+from studio.scripts.rendering.script_music import ScriptMusic
 from studio.scripts.store import ScriptStore
 from studio.ui.tabs.script import exports
 from tests.support.browser import (
@@ -24,6 +26,7 @@ from tests.support.browser import (
     until_silent,
     wait_until,
 )
+from tests.support.tab_makers import recording
 
 TEXT = "Anna: Good evening.\nBen: And to you. [pause 0.3s] Come in."
 MANY = "\n\n".join(f"This is the sentence that has the number {number}." for number in range(60))
@@ -264,3 +267,22 @@ def test_a_project_that_is_saved_is_offered_with_its_script_alone(
     wait_until(held.ended.is_set)
     answered(page, held.ended)
     expect(export.locator("a[download]")).to_have_count(0)
+
+
+def test_music_that_takes_long_to_read_is_not_shown_under_another_script(
+    page: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    split(page, TEXT, "Good evening")
+    held = Held(monkeypatch, "add", ScriptMusic)
+    section = page.locator("#script-music")
+    section.get_by_role("button", name="Music").first.click()
+    with page.expect_file_chooser() as chosen:
+        section.locator("#music-upload button").first.click()
+    chosen.value.set_files(recording(tmp_path / "Rain.wav"))
+    wait_until(held.begun.is_set)
+    new(page)
+    held.may_end.set()
+    wait_until(held.ended.is_set)
+    answered(page, held.ended)
+    expect(page.locator("#music-picked")).to_be_hidden()
+    expect(page.locator("#music-upload button").first).to_be_visible()  # for another file
