@@ -18,7 +18,9 @@ from triton.compiler import ASTSource, make_backend
 
 def main(target: tuple[str, int, int], done: str) -> None:
     """Until the parent is done, or gone; `done`: the answer to a job that could be done."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent hears it, too
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Windows, which has no sessions
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the parent is gone: no traceback
     for line in sys.stdin:
         module, name, described = json.loads(line)
         try:
@@ -31,6 +33,30 @@ def main(target: tuple[str, int, int], done: str) -> None:
 
 def compile_described(kernel: Any, described: str, target: GPUTarget) -> Any:
     """Compile a kernel as `JITFunction.preload` does, for a device that need not be here."""
+    return _compile(ASTSource, kernel, described, target)
+
+
+def is_kept(kernel: Any, described: str, target: GPUTarget) -> bool:
+    """Whether it lies in Triton's folder."""
+    try:
+        _compile(_Sought, kernel, described, target)
+    except _Missing:
+        return False
+    return True
+
+
+class _Missing(Exception):
+    """A kernel would have to be compiled."""
+
+
+class _Sought(ASTSource):  # type: ignore[misc]
+    """A kernel that is not compiled."""
+
+    def make_ir(self, *_: object) -> None:
+        raise _Missing
+
+
+def _compile(kind: type[ASTSource], kernel: Any, described: str, target: GPUTarget) -> Any:
     found = json.loads(described)
     keys = map(tuple, found["constant_keys"])
     constants = {
@@ -45,7 +71,7 @@ def compile_described(kernel: Any, described: str, target: GPUTarget) -> Any:
             for name, each in found["options"].items()
         }
     )
-    source = ASTSource(kernel, signature, constants, attributes)
+    source = kind(kernel, signature, constants, attributes)
     return triton.compile(source, target=target, options=options.__dict__)
 
 

@@ -39,47 +39,54 @@ class _Kept(Exception):
     """The first kernel was there."""
 
 
+_noting = threading.Lock()  # Triton has one hook for all threads
+
+
 def compile_missing(work: Callable[[], object]) -> bool:
-    """Compile the kernels that `work` would launch, unless the first of them is kept. Returns
-    whether all are there."""
+    """Compile the kernels that `work` would launch, unless the first of them is kept. That one is
+    left to its first launch, so it is kept once the others are, even if a start is cut off. Returns
+    whether the others are there."""
     try:
-        with _noted() as jobs:
+        with _noting, _noted() as jobs:
             work()
     except _Kept:
         return True
-    except AttributeError:  # other versions of Triton have no such hooks
+    except (AttributeError, ImportError):  # other versions of Triton have no such hooks
         return False
-    return compile_elsewhere(jobs)
+    return compile_elsewhere(job for job in jobs if job != jobs[0])
 
 
 @contextmanager
 def _noted() -> Iterator[list[Job]]:
-    """This thread's launches are noted, and nothing is compiled but the first of them."""
+    """This thread's launches are noted, and nothing is compiled."""
     import triton
 
     jobs: list[Job] = []
-    here, first = threading.get_ident(), True
+    here = threading.get_ident()
 
     def hook(*, fn: Any, compile: dict[str, Any], **_: object) -> bool:
-        nonlocal first
         if threading.get_ident() != here:  # a step that is heard
             return False
-        tried, first = not first, False
-        if tried:
-            jobs.append(Job(fn.module, fn.name, compile["specialization_data"]))
-        return tried
-
-    def listen(*, cache_hit: bool, **_: object) -> None:
-        if cache_hit and threading.get_ident() == here:
+        described = compile["specialization_data"]
+        if not jobs and _is_kept(fn.jit_function, described):
             raise _Kept
+        jobs.append(Job(fn.module, fn.name, described))
+        return True
 
-    knobs: Any = triton.knobs
-    before = knobs.runtime.jit_cache_hook, knobs.compilation.listener
-    knobs.runtime.jit_cache_hook, knobs.compilation.listener = hook, listen
+    runtime: Any = triton.knobs.runtime
+    before, runtime.jit_cache_hook = runtime.jit_cache_hook, hook
     try:
         yield jobs
     finally:
-        knobs.runtime.jit_cache_hook, knobs.compilation.listener = before
+        runtime.jit_cache_hook = before
+
+
+def _is_kept(kernel: Any, described: str) -> bool:
+    import triton
+
+    from engine.worker.kernels.triton.compiler_process import is_kept
+
+    return is_kept(kernel, described, triton.runtime.driver.active.get_current_target())
 
 
 def compile_elsewhere(jobs: Iterable[Job]) -> bool:
@@ -105,18 +112,23 @@ def employ(code: str, waiting: deque[Job]) -> bool:
 def _employ_one(code: str, waiting: deque[Job]) -> int:
     """One process, until no job waits or it has ended; how many jobs it has done."""
     done = 0
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable or "", "-c", code]  # a program that embeds Python may have none
+    with (
+        suppress(IndexError, OSError),  # no job waits; the process has ended, or could not begin
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for this process, whose end it notices
+        ) as process,
+    ):
         assert process.stdin is not None
         assert process.stdout is not None
-        with suppress(IndexError, OSError):
-            while True:
-                print(json.dumps(waiting.popleft()), file=process.stdin, flush=True)
-                answer = process.stdout.readline()
-                if not answer:
-                    break
-                done += answer.strip() == DONE
-        with suppress(OSError):
-            process.stdin.close()
+        while True:
+            print(json.dumps(waiting.popleft()), file=process.stdin, flush=True)
+            answer = process.stdout.readline()
+            if not answer:
+                break
+            done += answer.strip() == DONE
     return done

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections import deque
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,7 +62,77 @@ def test_a_job_that_fails_is_told(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("python", ["", None, "/nowhere/python"])
+def test_all_is_left_where_no_process_can_begin(
+    monkeypatch: pytest.MonkeyPatch, python: str | None
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    waiting = deque(JOBS)
+    assert not employ("", waiting)
+    assert list(waiting) == JOBS
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no sessions")
+def test_a_terminal_interrupts_no_process(tmp_path: Path) -> None:
+    code = WRITES.format(folder=str(tmp_path), after="os.getsid(0) == os.getpid() or sys.exit(1)")
+    assert employ(code, deque(JOBS))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_a_process_whose_parent_is_gone_ends_without_a_word(tmp_path: Path) -> None:
+    """In the middle of a job: its answer is read by nobody."""
+    modules = {
+        "__init__": "",
+        "backends/__init__": "",
+        "backends/compiler": "GPUTarget = tuple",
+        "compiler": "ASTSource, make_backend = object, None",
+    }
+    for name, text in modules.items():
+        path = tmp_path / "triton" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from {compilers.__package__}"
+    code += ".compiler_process import main; main((), 'compiled')"
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        cwd=ROOT,
+        input='["wave", "no kernel", "{}"]\n',
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(write)
+    assert (ended.stderr, ended.returncode) == ("", -signal.SIGPIPE)
+
+
+def test_two_that_load_at_once_leave_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would refuse launches for good, without a word."""
+    runtime = SimpleNamespace(jit_cache_hook=None)
+    triton = SimpleNamespace(knobs=SimpleNamespace(runtime=runtime))
+    monkeypatch.setitem(sys.modules, "triton", triton)
+    there, left = threading.Event(), threading.Event()
+
+    def second() -> None:
+        there.set()
+        left.wait()
+
+    other = threading.Thread(target=compilers.compile_missing, args=(second,))
+
+    def first() -> None:
+        other.start()
+        there.wait(0.2)  # in vain
+
+    compilers.compile_missing(first)
+    left.set()
+    other.join()
+    assert runtime.jit_cache_hook is None
+
+
 COMPILES = """
+import sys
 import triton
 from triton.backends.compiler import GPUTarget
 
@@ -83,13 +156,15 @@ def work():
 elsewhere = []
 employ = compilers.employ
 compilers.employ = lambda code, waiting: elsewhere.extend(waiting) or employ(code, waiting)
+if "cut off" in sys.argv:
+    compilers.employ = lambda *_: sys.exit("cut off")
 hits = []
 compile_kernels(work)
 triton.knobs.compilation.listener = lambda *, cache_hit, **_: hits.append(cache_hit)
 compilers.employ = None
 with only_compiling():  # as launches would find them
     work()
-print(len(elsewhere), len(hits), all(hits), triton.knobs.runtime.jit_cache_hook)
+print(len(elsewhere), len(hits), sum(hits), triton.knobs.runtime.jit_cache_hook)
 """
 
 
@@ -97,16 +172,17 @@ print(len(elsewhere), len(hits), all(hits), triton.knobs.runtime.jit_cache_hook)
 def test_what_processes_compile_is_what_is_launched(tmp_path: Path) -> None:
     told = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
     told.pop("TRITON_INTERPRET", None)
-    printed = [
-        subprocess.run(
-            [sys.executable, "-c", COMPILES],
+    printed = []
+    for start in ("cut off", "again", "after that"):
+        ended = subprocess.run(
+            [sys.executable, "-c", COMPILES, start],
+            check=False,
             cwd=ROOT,
             env=told,
-            check=True,
             capture_output=True,
             text=True,
-        ).stdout.split()
-        for _ in range(2)
-    ]
-    assert printed[0] == ["4", "4", "True", "None"], "the first is compiled here"
-    assert printed[1] == ["0", "5", "True", "None"], "all are kept"
+        )
+        printed.append(ended.stdout.split() or ended.stderr.splitlines()[-1:])
+    assert printed[0] == ["cut off"]
+    assert printed[1] == ["4", "5", "4", "None"], "the first is compiled here, after the others"
+    assert printed[2] == ["0", "5", "5", "None"], "all are kept"
