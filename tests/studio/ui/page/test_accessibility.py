@@ -23,6 +23,7 @@ async (rules) => (await axe.run(document, { resultTypes: ['violations'], ...rule
   .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))
 """
 COLOURS = ["color-contrast", "link-in-text-block"]  # all that a theme may break
+AT_ONCE = "*, ::before, ::after { transition: none !important }"  # a theme is there when chosen
 SETTLED = "document.getAnimations().every((each) => !(each instanceof CSSTransition))"
 
 
@@ -83,6 +84,7 @@ def tabs(open_pages: OpenPage, url: str, axe: str) -> dict[str, Looked]:
     tap.wait("now?.over && now.made")
     page.locator(".timbre-take").wait_for()
     page.add_script_tag(content=axe)
+    page.add_style_tag(content=AT_ONCE)
     looked: dict[str, Looked] = {}
     for tab in TABS:  # Library opens with Takes
         open_tab(page, tab)

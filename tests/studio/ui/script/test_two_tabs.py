@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +33,27 @@ TYPED = "Anna: Good night.\nBen: Good night to you, too. And another word."
 CAME_BACK = "document.dispatchEvent(new Event('visibilitychange'))"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    Library(tmp_path / "voices").save("Ada", some_clone())
-    return tmp_path
-
-
-@pytest.fixture
-def url(browser: Any, folder: Path) -> Iterator[str]:
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
     library, takes = Library(folder / "voices"), Takes(folder / "takes")
+    library.save("Ada", some_clone())
     with (
         FakeEngine(costs=Costs(step=0.02)) as engine,
         serve_page(open_studio(engine, library, takes)) as url,
     ):
+        yield url
+
+
+@pytest.fixture
+def url(browser: Any, tmp_path: Path) -> Iterator[str]:
+    with served(tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def drafts(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One address for what a browser keeps: each of these tests is a visitor with its own."""
+    with served(tmp_path_factory.mktemp("drafts")) as url:
         yield url
 
 
@@ -91,7 +100,7 @@ def tabs(open_page: OpenPage, url: str) -> tuple[Any, Any]:
 
 
 def test_a_tab_shows_what_the_other_typed_and_what_both_type_becomes_two(
-    tabs: tuple[Any, Any], folder: Path
+    tabs: tuple[Any, Any], tmp_path: Path
 ) -> None:
     first, second = tabs
     other = TEXT.replace("Good evening.", "Good day.")
@@ -111,13 +120,13 @@ def test_a_tab_shows_what_the_other_typed_and_what_both_type_becomes_two(
     expect(text(second)).to_have_value(TYPED)
     split(second)
     expect_words(second, "is a script of its own now")
-    projects = Projects(folder / "scripts")
+    projects = Projects(tmp_path / "scripts")
     wait_until(lambda: len(projects.listed()) == 2)
     written = {text_of(projects.open(each.id).script) for each in projects.listed()}
     assert written == {changed, TYPED}
 
 
-def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folder: Path) -> None:
+def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], tmp_path: Path) -> None:
     first, second = tabs
     for page, words in ((second, "Mine"), (first, "Theirs")):
         line = in_front(page).locator("#script-lines article").first
@@ -128,7 +137,7 @@ def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folde
     mine = in_front(second).locator("#script-lines article").first
     mine.get_by_role("button", name="Save").click()
     expect_words(second, "It says now: “Theirs”")
-    projects = Projects(folder / "scripts")
+    projects = Projects(tmp_path / "scripts")
     [project] = projects.listed()
     for page, label, value in ((first, "Seed", "7"), (second, "Seconds between speakers", "2")):
         field = reading_settings(page).get_by_label(label)
@@ -148,10 +157,10 @@ def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folde
     assert projects.open(project.id).delivery.seed == 5
 
 
-def test_each_tab_has_its_own_draft(open_page: OpenPage, url: str) -> None:
-    first = open_page(url)
+def test_each_tab_has_its_own_draft(open_page: OpenPage, drafts: str) -> None:
+    first = open_page(drafts)
     second = first.context.new_page()
-    second.goto(url)
+    second.goto(drafts)
     for page, words in ((first, "Of the first."), (second, "Of the second.")):
         in_front(page).get_by_role("tab").first.wait_for()
         page.get_by_label("Text", exact=True).first.fill(words)
@@ -162,7 +171,7 @@ def test_each_tab_has_its_own_draft(open_page: OpenPage, url: str) -> None:
 
 
 def test_a_stopped_take_is_kept_when_asked_only(
-    open_page: OpenPage, url: str, folder: Path
+    open_page: OpenPage, url: str, tmp_path: Path
 ) -> None:
     page = open_page(url)
     tap = Tap(page, 0)
@@ -172,15 +181,15 @@ def test_a_stopped_take_is_kept_when_asked_only(
     page.get_by_role("button", name="Stop", exact=True).locator("visible=true").click()
     page.get_by_text("Not kept, as it was stopped.").wait_for()
     expect(page.locator(".timbre-history:visible [data-do=pick]")).to_have_count(0)
-    assert Takes(folder / "takes").search() == []
+    assert Takes(tmp_path / "takes").search() == []
     page.get_by_role("button", name="Keep this part").click()
     page.locator(".timbre-history:visible").get_by_text("Stopped early").wait_for()
-    [take] = Takes(folder / "takes").search()
+    [take] = Takes(tmp_path / "takes").search()
     assert take.stopped
 
 
-def test_an_instruction_survives_another_voice(open_page: OpenPage, url: str) -> None:
-    page = open_page(url)
+def test_an_instruction_survives_another_voice(open_page: OpenPage, drafts: str) -> None:
+    page = open_page(drafts)
     page.get_by_role("tab").first.wait_for()
     instruction = page.get_by_label("Style instructions (optional)")
     instruction.fill("slowly, with a smile")
@@ -195,8 +204,10 @@ def test_an_instruction_survives_another_voice(open_page: OpenPage, url: str) ->
         expect(instruction).to_have_value("slowly, with a smile")
 
 
-def test_a_draft_of_choices_that_are_no_more_keeps_the_rest(open_page: OpenPage, url: str) -> None:
-    page = open_page(url)
+def test_a_draft_of_choices_that_are_no_more_keeps_the_rest(
+    open_page: OpenPage, drafts: str
+) -> None:
+    page = open_page(drafts)
     page.get_by_label("Text", exact=True).first.fill("Of before.")
     page.wait_for_function("sessionStorage.getItem('timbre-draft-speak')?.includes('Of before')")
     page.evaluate(
@@ -210,15 +221,15 @@ def test_a_draft_of_choices_that_are_no_more_keeps_the_rest(open_page: OpenPage,
     expect(page.locator(".timbre-history:visible [data-do=pick]").first).to_be_visible()
 
 
-def test_a_full_storage_of_the_browser_hides_no_lines(open_page: OpenPage, url: str) -> None:
-    page = script(open_page(url))
+def test_a_full_storage_of_the_browser_hides_no_lines(open_page: OpenPage, drafts: str) -> None:
+    page = script(open_page(drafts))
     page.evaluate(FULL_STORAGE)
     page.get_by_role("button", name="Show an example").click()
     page.locator("#script-lines article").first.wait_for()
 
 
 def test_typed_text_is_there_after_the_browser_went_back(
-    open_page: OpenPage, url: str, folder: Path
+    open_page: OpenPage, url: str, tmp_path: Path
 ) -> None:
     page = script(open_page(url))
     text(page).fill(TEXT)
@@ -238,6 +249,6 @@ def test_typed_text_is_there_after_the_browser_went_back(
     text(page).fill("Clara: Three. And five.")
     page.get_by_role("button", name="New", exact=True).click()
     expect(text(page)).to_have_value("")
-    projects = Projects(folder / "scripts")
+    projects = Projects(tmp_path / "scripts")
     kept = [text_of(projects.open(each.id).script) for each in projects.listed()]
     assert "Clara: Three. And five." in kept

@@ -100,7 +100,9 @@ def test_cards_are_heard_when_pointed_at_and_made_once(
     assert Takes(folder / "takes").search() == []
 
 
-def test_keys_choose_and_a_focused_card_is_heard(open_page: OpenPage, url: str) -> None:
+def test_keys_choose_a_focused_card_is_heard_and_a_blend_of_nobody_is_told(
+    open_page: OpenPage, url: str
+) -> None:
     page = open_page(url)
     page.get_by_role("button", name="Hear a welcome").wait_for()
     page.get_by_label("Voice", exact=True).click()
@@ -123,6 +125,9 @@ def test_keys_choose_and_a_focused_card_is_heard(open_page: OpenPage, url: str) 
     page.get_by_role("button", name="Star", exact=True).click()
     expect(cards(page).first).to_have_attribute("data-key", last)  # favourites first
     expect(cards(page).first).to_have_attribute("aria-checked", "true")
+    page.get_by_label("Voice", exact=True).fill("nobody+robert")
+    page.get_by_label("Voice", exact=True).press("Enter")
+    expect(page.get_by_text("No voice is called 'nobody'")).to_be_visible()
 
 
 def test_a_card_that_is_left_meanwhile_is_heard_once(
@@ -149,7 +154,9 @@ def test_a_card_that_is_left_meanwhile_is_heard_once(
     assert page.evaluate("window.started") == 1
 
 
-def test_a_card_is_heard_at_a_press_once_nothing_else_is(open_page: OpenPage, url: str) -> None:
+def test_a_card_is_heard_at_a_press_once_nothing_else_is_until_speech_begins(
+    open_page: OpenPage, url: str
+) -> None:
     page = open_page(url)
     page.get_by_role("button", name="Hear a welcome").wait_for()
     card = cards(page).nth(1)
@@ -159,26 +166,13 @@ def test_a_card_is_heard_at_a_press_once_nothing_else_is(open_page: OpenPage, ur
     page.evaluate(BUSY, False)
     card.click()
     page.wait_for_function(PLAYED, arg=card.get_attribute("data-key"))
-
-
-def test_a_sample_ends_where_speech_begins(open_page: OpenPage, url: str) -> None:
-    page = open_page(url)
-    page.get_by_role("button", name="Hear a welcome").wait_for()
     page.get_by_label("Text", exact=True).fill("Good evening.")
-    card = cards(page).nth(1)
+    card = cards(page).nth(2)
     card.click()
     expect(card).to_contain_class("heard")
     page.wait_for_function(PLAYED, arg=card.get_attribute("data-key"))
     page.evaluate("timbre.players[0].begin({ id: 'take' })")
     assert page.evaluate("document.querySelectorAll('#speak-voices .heard').length") == 0
-
-
-def test_a_blend_of_nobody_is_told(open_page: OpenPage, url: str) -> None:
-    page = open_page(url)
-    page.get_by_role("button", name="Hear a welcome").wait_for()
-    page.get_by_label("Voice", exact=True).fill("nobody+robert")
-    page.get_by_label("Voice", exact=True).press("Enter")
-    expect(page.get_by_text("No voice is called 'nobody'")).to_be_visible()
 
 
 def test_no_sample_over_what_plays_and_a_phone_has_the_take_first(
