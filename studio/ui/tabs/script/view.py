@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Literal, TypeAlias, TypedDict, get_args
 
-from engine import MAX_STRENGTH, Message, folded
+from engine import Message, folded
 from studio.scripts import Line, Progress, Status
 from studio.scripts.edits import shown
-from studio.scripts.model import LONGEST_DIRECTION, MAX_PAUSE
 from studio.ui.i18n import both, tell
+from studio.ui.tabs.script.line_form import attribute, line_form, option
 from studio.voices.text_script import FOREIGN
 
 Item: TypeAlias = tuple[str, str]  # key, HTML
@@ -24,7 +24,6 @@ SHOWS: dict[Show, str] = {"all": "All lines", "open": "Not rendered", "failed": 
 PAGE = 25  # lines
 MOST_SEARCHED = 200  # characters
 BARS, HIGH = 44, 20  # of a waveform
-NO_MOOD = "As the voice is"
 
 WORDS: dict[Status, str] = {
     "waiting": "Not rendered",
@@ -182,16 +181,17 @@ def row(row: Row, speakers: Sequence[str]) -> Item:
         f"{'' if titled else _grip(row)}"
         f"{_button('play', 'listen', _told_of('Listen to line {place}', row), 'listen')}"
         f'<div class="said">{_who(row)}{text}{error}</div>{_sound(row)}'
-        f'<div class="does">{_does(row)}</div>{_takes(row)}{_form(row, speakers)}</article>'
+        f'<div class="does">{_does(row)}</div>{_takes(row)}'
+        f"{line_form(line, speakers, row.moods)}</article>"
     )
     return f"line-{number}", html
 
 
 def bar(view: View, summary: Summary) -> Item:
     """Counts, progress and the filter."""
-    options = "".join(_option(key, tell(label), key == view.show) for key, label in SHOWS.items())
+    options = "".join(option(key, tell(label), key == view.show) for key, label in SHOWS.items())
     undo = _undo(summary.undo) if summary.undo else ""
-    pick = f'<select data-act="show" aria-label="{_attribute("Filter lines")}">{options}</select>'
+    pick = f'<select data-act="show" aria-label="{attribute("Filter lines")}">{options}</select>'
     find = f'<button type="button" data-act="find" hidden>{both("Show the playing line")}</button>'
     anew = both("Regenerate the selected words")
     again = f'<button type="button" data-play="words" hidden>{anew}</button>'
@@ -258,7 +258,7 @@ def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool)
     known = any(key == voice for _, key in voices)
     gone = tell(Message("Missing: {name}", name=voice.removeprefix("#")))
     offered = [*voices] if known else [(gone, voice), *voices]
-    options = "".join(_option(name, label, name == voice) for label, name in offered)
+    options = "".join(option(name, label, name == voice) for label, name in offered)
     listen = tell(Message("Listen to {who}", who=who or Message("the narrator")))
     name = escape(who) or both("Voice" if alone else "Narrator")
     return (
@@ -272,7 +272,7 @@ def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool)
 
 def _search(action: str, label: str) -> Item:
     """Constant, so that it is not redrawn while somebody types."""
-    attributes = f'placeholder="{_attribute(label)}" aria-label="{_attribute(label)}"'
+    attributes = f'placeholder="{attribute(label)}" aria-label="{attribute(label)}"'
     return (
         action,
         f'<div class="search"><input type="search" data-search="{action}" {attributes}></div>',
@@ -307,7 +307,7 @@ def _summary(summary: Summary) -> str:
         return f"<p>{text}</p>"
     done = summary.progress.done + summary.progress.failed
     bounds = f'max="{summary.progress.total}" value="{done}"'
-    meter = f'<progress {bounds} aria-label="{_attribute("Spoken")}"></progress>'
+    meter = f'<progress {bounds} aria-label="{attribute("Spoken")}"></progress>'
     stop = f'<button type="button" data-act="stop">{both("Stop")}</button>'
     return f"<p>{_going(summary.progress)}</p>{meter}{stop}"
 
@@ -411,8 +411,8 @@ def _does(row: Row) -> str:
         takes,
         _button("onward", "onward", _told_of("Speak from line {place}", row)),
         _button("redo", "redo", tell("Regenerate")),
-        f'<button type="button" class="icon" data-edit title="{_attribute("Edit")}"'
-        f' aria-label="{_attribute("Edit")}">'
+        f'<button type="button" class="icon" data-edit title="{attribute("Edit")}"'
+        f' aria-label="{attribute("Edit")}">'
         f"{_icon('edit')}</button>",
     ]
     parts += [_button("lock", "lock", tell("Lock this take"))] if row.seconds else []
@@ -440,61 +440,8 @@ def _icon(name: str) -> str:
     return f'<svg viewBox="0 0 24 24" aria-hidden="true">{ICONS[name]}</svg>'
 
 
-def _form(row: Row, speakers: Sequence[str]) -> str:
-    if row.line.locked:
-        return ""
-    options = "".join(
-        _option(who, who or tell("Narrator"), who == row.line.speaker)
-        for who in dict.fromkeys([*speakers, row.line.speaker])
-    )
-    direction = (
-        f'<input name="direction" maxlength="{LONGEST_DIRECTION}" '
-        f'value="{escape(row.line.direction)}" placeholder="{_attribute("Direction: softly")}"'
-        f' aria-label="{_attribute("Direction")}">'
-        if row.line.speaker
-        else ""
-    )
-    return (
-        f'<form hidden><textarea name="text" rows="3" aria-label="{_attribute("What is said")}">'
-        f"{escape(shown(row.line))}</textarea><div>"
-        f'<select name="who" aria-label="{_attribute("Speaker")}">{options}</select>{_mood(row)}'
-        f'{direction}<label class="pause">{both("Pause after (s)")} <input name="pause"'
-        f' type="number" min="0" max="{MAX_PAUSE:.0f}" step="0.1" placeholder="–"></label>'
-        f'<button type="submit" class="save">{both("Save")}</button>'
-        f'<button type="reset">{both("Cancel")}</button><i></i>'
-        f'<button type="button" data-cut>{both("Split at the cursor")}</button>'
-        f'<button type="button" data-act="join">{both("Join with the next")}</button>'
-        f'<button type="button" data-act="up">{both("Move up")}</button>'
-        f'<button type="button" data-act="down">{both("Move down")}</button>'
-        f'<button type="button" data-act="add">{both("Add a line below")}</button>'
-        f'<button type="button" data-act="remove">{both("Delete")}</button></div></form>'
-    )
-
-
-def _mood(row: Row) -> str:
-    """The mood of the whole line; static/script/line_mood.js writes it into the text as a tag."""
-    if not row.moods:
-        return ""
-    none = _option("", tell(NO_MOOD), False)
-    options = none + "".join(_option(name, name, False) for name in row.moods)
-    return (
-        f'<select name="mood" aria-label="{_attribute("Mood")}">{options}</select>'
-        f'<input name="strength" type="number" min="0" max="{MAX_STRENGTH}" step="0.05" value="1"'
-        f' hidden aria-label="{_attribute("Strength of the mood")}">'
-    )
-
-
-def _attribute(english: str) -> str:
-    return escape(tell(english))
-
-
 def _told_of(english: str, row: Row) -> str:
     return tell(Message(english, place=row.place))
-
-
-def _option(value: str, label: str, chosen: bool) -> str:
-    selected = " selected" if chosen else ""
-    return f'<option value="{escape(value)}"{selected}>{escape(label)}</option>'
 
 
 def _turn(label: str, page: int, able: bool) -> str:

@@ -81,7 +81,8 @@ def test_samples_equal_the_plain_forms(
 
     _, sums = network.sample(hidden, first, taken)
     assert torch.equal(total, sums)
-    assert (torch.stack(plain, 1) == codes).float().mean() > 0.9
+    # a draw at the edge between two codes may go either way: one in ten, or two where draws are few
+    assert int((torch.stack(plain, 1) != codes).sum()) <= max(2, codes.numel() // 10)
 
 
 @torch.inference_mode()
