@@ -131,23 +131,30 @@ torch.Generator()
 """
 
 FOR_GPUS = """
+import torch
+
+asked = []
+
 class Broken:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name == "triton":
+            asked.append(name)
             raise RuntimeError("a library of it is missing")
 
+torch.cuda.device_count = lambda: {devices}
 sys.meta_path.insert(0, Broken)
 import engine.worker.early_gpu_imports
-import torch
 
 assert "engine.worker.worker" in sys.modules and not torch.cuda.is_initialized()
+assert bool(asked) is {devices}, "a driver's file alone is no reason to hold Triton"
 """
 
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="pages are counted in /proc")
 OF_LINUX = (pytest.param(each, marks=LINUX) for each in (LETS_GO, CHANGED))
-CODES = [ALL, FAILS, NO_PROC, TOLD, OLD, FOR_GPUS, *OF_LINUX]
+OF_GPUS = (FOR_GPUS.format(devices=devices) for devices in (False, True))
+CODES = [ALL, FAILS, NO_PROC, TOLD, OLD, *OF_GPUS, *OF_LINUX]
 
 
 @pytest.mark.parametrize("code", CODES)

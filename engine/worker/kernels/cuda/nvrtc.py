@@ -129,7 +129,8 @@ def compile_ahead(sources: Iterable[Source]) -> None:
     pool = ThreadPoolExecutor(len(wanted), "nvrtc")
     with _beginning:
         for source in wanted:
-            if (architecture, source) not in _begun:
+            begun = _begun.get((architecture, source))
+            if begun is None or (begun.done() and begun.exception()):  # of a load that failed, too
                 _begun[architecture, source] = pool.submit(
                     compile_once, architecture, source, load_compiler(), Module.kept
                 )

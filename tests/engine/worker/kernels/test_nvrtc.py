@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import wait
 from typing import Any
 
 import pytest
@@ -122,3 +123,21 @@ def test_what_could_not_be_compiled_fails_where_it_is_wanted(
     nvrtc.compile_ahead([Source("wrong", ())])
     with pytest.raises(KernelError, match="no such name"):
         nvrtc.Module(Source("wrong", ()))
+
+
+def test_what_failed_and_was_never_wanted_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load that failed for lack of memory may have failed here, too: the next one may not."""
+    device, source = Device(monkeypatch), Source("one", ())
+    device.go.set()
+    working = device.compile_for
+
+    def failing(*_: object) -> Binary:
+        raise KernelError("out of memory")
+
+    monkeypatch.setattr(nvrtc, "compile_for", failing)
+    nvrtc.compile_ahead([source])
+    wait(nvrtc._begun.values())
+    monkeypatch.setattr(nvrtc, "compile_for", working)
+    nvrtc.compile_ahead([source])
+    nvrtc.Module(source)
+    assert device.loaded == [b"one"]
