@@ -75,13 +75,17 @@ class ApiError(Exception):
         return {"error": fields}
 
     def response(self, path: str = "") -> Response:
-        """`path`: of the request. On ElevenLabs' paths its form is there as well."""
+        """`path`: of the request. On ElevenLabs' paths its form is there as well, on the page's
+        the words that its client shows."""
         body = self.body()
+        if path.startswith(PAGE_PATHS):
+            body["detail"] = self.message
         if path.startswith(ELEVENLABS_PATHS):
             body["detail"] = {"status": self.code, "message": self.message}
         return Response(to_json(body), self.status, self.headers, media_type="application/json")
 
 
+PAGE_PATHS = "/gradio_api/"
 ELEVENLABS_PATHS = ("/v1/text-to-speech/", "/v1/voices", "/v2/voices")
 _BAD = "invalid_request_error"
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}

@@ -38,7 +38,7 @@ class PageRoutes:
             if route.body == EVENT_BYTES:
                 receive = await _read_whole(receive, route.body)
         except ApiError as error:
-            return await error.response()(scope, receive, send)
+            return await error.response(scope["path"])(scope, receive, send)
         except ClientDisconnect:
             return None
         if route.body and LOGIN.fullmatch(scope["path"]):

@@ -66,6 +66,7 @@ def test_events_of_the_page_are_counted() -> None:
     answer = one.post("/gradio_api/run/speak", json={})
     assert answer.status_code == 429
     assert 50 < int(answer.headers["retry-after"]) <= 61
+    assert answer.json()["detail"] == answer.json()["error"]["message"], "the page shows `detail`"
     assert (join(other), one.get("/").status_code) == (200, 200)
 
 
