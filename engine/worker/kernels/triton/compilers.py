@@ -8,6 +8,7 @@ compiles itself. Knows no kernels.
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 import threading
@@ -25,6 +26,8 @@ BOOT = (
     "import sys; sys.path[:] = {path!r}; "
     "from {package}.compiler_process import main; main({target!r}, {done!r})"
 )
+
+log = logging.getLogger("timbre")
 
 
 class Job(NamedTuple):
@@ -82,11 +85,17 @@ def _noted() -> Iterator[list[Job]]:
 
 
 def _is_kept(kernel: Any, described: str) -> bool:
+    """False also where a version of Triton cannot be asked."""
     import triton
 
     from engine.worker.kernels.triton.compiler_process import is_kept
 
-    return is_kept(kernel, described, triton.runtime.driver.active.get_current_target())
+    target = triton.runtime.driver.active.get_current_target()
+    try:
+        return is_kept(kernel, described, target)
+    except Exception as error:  # the same will come of a launch, if it is the kernel's fault
+        log.debug("Triton cannot be asked what is kept: %s.", error)
+        return False
 
 
 def compile_elsewhere(jobs: Iterable[Job]) -> bool:
@@ -103,6 +112,8 @@ def compile_elsewhere(jobs: Iterable[Job]) -> bool:
 
 def employ(code: str, waiting: deque[Job]) -> bool:
     """Processes that run this code take jobs until none waits; whether all were done."""
+    if getattr(sys, "frozen", False):  # a program that brings its Python: it would start once more
+        return False
     count, jobs = min(MOST, usable_cores(), len(waiting)), len(waiting)
     with ThreadPoolExecutor(count, "triton") as pool:
         done = [pool.submit(_employ_one, code, waiting) for _ in range(count)]

@@ -72,6 +72,15 @@ def test_all_is_left_where_no_process_can_begin(
     assert list(waiting) == JOBS
 
 
+def test_a_program_that_brings_its_python_is_not_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its executable is no Python: it would open its windows, and wait for its user."""
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert not employ(WRITES.format(folder=str(tmp_path), after=""), deque(JOBS))
+    assert not given(tmp_path)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no sessions")
 def test_a_terminal_interrupts_no_process(tmp_path: Path) -> None:
     code = WRITES.format(folder=str(tmp_path), after="os.getsid(0) == os.getpid() or sys.exit(1)")
@@ -106,6 +115,29 @@ def test_a_process_whose_parent_is_gone_ends_without_a_word(tmp_path: Path) -> N
     )
     os.close(write)
     assert (ended.stderr, ended.returncode) == ("", -signal.SIGPIPE)
+
+
+def test_a_version_that_cannot_be_asked_what_is_kept_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runtime = SimpleNamespace(jit_cache_hook=None)
+    active = SimpleNamespace(get_current_target=SimpleNamespace)  # of no known form
+    driver = SimpleNamespace(driver=SimpleNamespace(active=active))
+    triton = SimpleNamespace(knobs=SimpleNamespace(runtime=runtime), runtime=driver)
+    monkeypatch.setitem(sys.modules, "triton", triton)
+    unknown = SimpleNamespace(is_kept=lambda *_: {}["constant_keys"])
+    monkeypatch.setitem(sys.modules, f"{compilers.__package__}.compiler_process", unknown)
+    left: list[Job] = []
+    monkeypatch.setattr(compilers, "compile_elsewhere", lambda jobs: left.extend(jobs) or False)
+
+    def work() -> None:
+        for name in ("one", "two", "one"):
+            told = {"specialization_data": f"of {name}"}
+            named = SimpleNamespace(module="module", name=name, jit_function=None)
+            assert runtime.jit_cache_hook(fn=named, compile=told)
+
+    assert not compilers.compile_missing(work)
+    assert left == [Job("module", "two", "of two")], "the first is for the first launch"
 
 
 def test_two_that_load_at_once_leave_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
