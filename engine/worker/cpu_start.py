@@ -207,12 +207,15 @@ def _kernels() -> list[object]:
 
 
 def _machine() -> list[str]:
-    """What packed weights and kernels depend on: the processor, and what compiles for it."""
+    """What packed weights and kernels depend on: the processor, what compiles for it, and what
+    torch takes of it, whose order of 4 bits is another one with other vectors."""
     import llvmlite
     import numba
     from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
 
-    features = sorted(name for name, there in get_host_cpu_features().items() if there)
+    from engine.worker.kernels.cpu.llvm import features
+
+    there = sorted(name for name, has in get_host_cpu_features().items() if has)
     versions = torch.__version__, numba.__version__, llvmlite.__version__
-    named = (str(each) for each in (numba.config.CPU_NAME, numba.config.CPU_FEATURES))
-    return [get_host_cpu_name(), *features, *named, *versions]
+    told = str(numba.config.CPU_NAME), features(), torch.backends.cpu.get_cpu_capability()
+    return [get_host_cpu_name(), *there, *told, *versions]

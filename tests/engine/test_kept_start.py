@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numba import config
 
 from engine import Preset, SpeechRequest, add_model, forget_packed, open_engine
 from engine.checkpoints.files import CODEC_FOLDER
@@ -139,6 +140,27 @@ def test_weights_that_were_renamed_are_other_weights(tmp_path: Path) -> None:
         (each / "model.safetensors").rename(each / "old.safetensors")
         (each / "better.safetensors").rename(each / "model.safetensors")
     after = CpuStart(cache, tmp_path, "8bit")
+    assert after._talker_key != keys[0]
+    assert after._codec_key != keys[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("numba.config.CPU_NAME", "haswell"),
+        ("numba.config.CPU_FEATURES", "+avx2"),
+        ("numba.config.ENABLE_AVX", None),  # the other of both
+        ("torch.backends.cpu.get_cpu_capability", lambda: "another"),
+    ],
+)
+def test_what_numba_and_torch_are_told_to_use_is_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: object
+) -> None:
+    """torch's weights of 4 bits lie in another order for other vectors: speech would be noise."""
+    before = CpuStart(StartCache(tmp_path), MINI, "4bit")
+    keys = before._talker_key, before._codec_key
+    monkeypatch.setattr(name, not config.ENABLE_AVX if told is None else told)
+    after = CpuStart(StartCache(tmp_path), MINI, "4bit")
     assert after._talker_key != keys[0]
     assert after._codec_key != keys[1]
 
