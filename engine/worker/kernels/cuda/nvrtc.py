@@ -11,7 +11,7 @@ import ctypes
 import json
 import threading
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -123,18 +123,26 @@ _beginning = threading.Lock()
 
 def compile_ahead(sources: Iterable[Source]) -> None:
     """Begin to compile sources for the current device that modules will soon be made of."""
-    architecture, wanted = _architecture(), list(sources)
-    if not wanted:
-        return
-    pool = ThreadPoolExecutor(len(wanted), "nvrtc")
+    architecture = _architecture()
     with _beginning:
-        for source in wanted:
+        for source in sources:
             begun = _begun.get((architecture, source))
             if begun is None or (begun.done() and begun.exception()):  # of a load that failed, too
-                _begun[architecture, source] = pool.submit(
-                    compile_once, architecture, source, load_compiler(), Module.kept
-                )
-    pool.shutdown(wait=False)
+                _begun[architecture, source] = _begin(architecture, source, load_compiler())
+
+
+def _begin(architecture: str, source: Source, compiler: ctypes.CDLL) -> Future[bytes]:
+    begun: Future[bytes] = Future()
+
+    def compile_source() -> None:
+        try:
+            begun.set_result(compile_once(architecture, source, compiler, Module.kept))
+        except Exception as error:
+            begun.set_exception(error)
+
+    # no pool, whose threads would hold up the end of the program for seconds
+    threading.Thread(target=compile_source, name="nvrtc", daemon=True).start()
+    return begun
 
 
 def _compiled(source: Source) -> bytes:

@@ -115,8 +115,12 @@ def employ(code: str, waiting: deque[Job]) -> bool:
     if getattr(sys, "frozen", False):  # a program that brings its Python: it would start once more
         return False
     count, jobs = min(MOST, usable_cores(), len(waiting)), len(waiting)
-    with ThreadPoolExecutor(count, "triton") as pool:
-        done = [pool.submit(_employ_one, code, waiting) for _ in range(count)]
+    try:
+        with ThreadPoolExecutor(count, "triton") as pool:
+            done = [pool.submit(_employ_one, code, waiting) for _ in range(count)]
+    except BaseException:
+        waiting.clear()  # the program ends when the pool's threads do
+        raise
     return sum(each.result() for each in done) == jobs
 
 

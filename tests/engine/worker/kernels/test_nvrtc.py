@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from concurrent.futures import wait
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,8 @@ import torch
 
 from engine.worker.kernels.cuda import nvrtc
 from engine.worker.kernels.cuda.nvrtc import Binary, KernelError, Source, compile_once
+
+ROOT = Path(__file__).parents[4]
 
 
 class Memory:
@@ -141,3 +146,20 @@ def test_what_failed_and_was_never_wanted_is_tried_again(monkeypatch: pytest.Mon
     nvrtc.compile_ahead([source])
     nvrtc.Module(source)
     assert device.loaded == [b"one"]
+
+
+HELD_UP = """
+import threading
+from engine.worker.kernels.cuda import nvrtc
+
+begun = threading.Event()
+nvrtc._architecture, nvrtc.load_compiler = lambda: "sm_90", lambda: None
+nvrtc.compile_once = lambda *_: begun.set() or threading.Event().wait()
+nvrtc.compile_ahead([nvrtc.Source("one", ())])
+begun.wait()
+"""
+
+
+def test_a_program_ends_while_a_source_is_compiled() -> None:
+    ran = subprocess.run([sys.executable, "-c", HELD_UP], cwd=ROOT, timeout=60, check=False)
+    assert ran.returncode == 0

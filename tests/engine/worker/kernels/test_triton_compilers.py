@@ -117,6 +117,36 @@ def test_a_process_whose_parent_is_gone_ends_without_a_word(tmp_path: Path) -> N
     assert (ended.stderr, ended.returncode) == ("", -signal.SIGPIPE)
 
 
+INTERRUPTED = """
+import sys
+from collections import deque
+from pathlib import Path
+from engine.worker.kernels.triton import compilers
+
+compilers.usable_cores = lambda: 1
+jobs = deque(compilers.Job("module", str(number), "{{}}") for number in range(40))
+try:
+    compilers.employ({code!r}, jobs)
+except KeyboardInterrupt:
+    Path({folder!r}, "go").touch()
+"""
+INTERRUPTS = """if number == "0":
+        os.kill(os.getppid(), 2)
+    while number == "1" and not os.path.exists(os.path.join({folder!r}, "go")):
+        pass"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_who_interrupts_waits_for_no_job_that_was_not_begun(tmp_path: Path) -> None:
+    (tmp_path / "done").mkdir()
+    folder = str(tmp_path)
+    after = f"number = json.loads(line)[1]\n    {INTERRUPTS.format(folder=folder)}"
+    code = WRITES.format(folder=str(tmp_path / "done"), after=after)
+    script = INTERRUPTED.format(code=code, folder=folder)
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
+    assert given(tmp_path / "done") in ([["0"]], [["0", "1"]])
+
+
 def test_a_version_that_cannot_be_asked_what_is_kept_does_no_harm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
