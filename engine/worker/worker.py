@@ -339,7 +339,7 @@ class TorchWorker:
         kept = start and start.talker(threads)
         networks = ahead or kept or load_talker(checkpoint.folder, *place, settings.weights)
         self._threads = max(self._threads, step_threads(self._cores, _bytes(networks)))
-        positions = min(settings.max_seq_len, checkpoint.max_positions)
+        positions = settings.positions(checkpoint.max_positions)
         talkers = len(self._checkpoints) - len(self._runners)
         runner = make_model_runner(
             networks, checkpoint.ids, settings.max_num_seqs, positions, *place, talkers

@@ -23,3 +23,7 @@ class WorkerSettings:
     fast: bool = False  # on CPUs: compiled kernels, or with full weights traced predictors
     reference_silence: float = 0.5  # seconds at least, put behind a recording that is encoded
     reference_bytes: int = 512 << 20  # size of the cache of encoded references
+
+    def positions(self, most: int) -> int:
+        """Of each slot of a model that has so many."""
+        return min(self.max_seq_len, most)

@@ -7,7 +7,7 @@ requests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import NamedTuple
 
 import torch
@@ -221,13 +221,12 @@ class FusedDecoder:
         return self.step(codes.transpose(1, 2), state, rows, counts, torch.int16)
 
     def prepare(
-        self, sizes: Iterable[tuple[int, int]], state: CodecState, padding_row: int
+        self, sizes: Collection[tuple[int, int]], state: CodecState, padding_row: int
     ) -> None:
         """Compile the kernels for steps of these rows and frames."""
-        wanted = list(sizes)
 
         def work() -> None:
-            for count, frames in wanted:
+            for count, frames in sizes:
                 rows = torch.full((count,), padding_row, device=state.pasts.device)
                 self(rows.new_zeros(count, frames, self.config.codebooks), state, rows)
 

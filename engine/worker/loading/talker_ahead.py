@@ -29,7 +29,7 @@ def load_ahead(
     if not runs_cuda(device):
         return None
     talker = load_talker(checkpoint.folder, device, dtype, settings.weights)
-    positions = min(settings.max_seq_len, checkpoint.max_positions)
+    positions = settings.positions(checkpoint.max_positions)
     try:
         from engine.worker.kernels.cuda.nvrtc import compile_ahead
 

@@ -75,8 +75,8 @@ def select_talker_forward(
     def build(persistent: PersistentTalker | None = None) -> TalkerForward:
         from engine.worker.kernels.triton.launch import compile_kernels
 
-        forward = TalkerForward(model, slots, cos, sin, persistent)
-        compile_kernels(lambda: trial_paths(forward, slots))
+        forward, given = TalkerForward(model, slots, cos, sin, persistent), trial(slots)
+        compile_kernels(lambda: trial_paths(forward, *given))
         return forward
 
     def difference(forward: TalkerForward) -> float:
@@ -110,9 +110,8 @@ def trial(slots: Slots) -> tuple[RowInputs, RowInputs]:
 
 
 @torch.inference_mode()
-def trial_paths(forward: TalkerForward, slots: Slots) -> list[Tensor]:
+def trial_paths(forward: TalkerForward, prompt: RowInputs, frame: RowInputs) -> list[Tensor]:
     """Hidden states of the prompt, of the frame by every path, and of the prompt beside it."""
-    prompt, frame = trial(slots)
     found = [forward.prefill(*prompt)]
     for rows in (PERSISTENT_ROWS, PERSISTENT_ROWS + 1, FUSED_ROWS + 1):
         same = torch.zeros(rows, dtype=torch.long, device=frame.x.device)  # the row, repeated
@@ -126,7 +125,7 @@ def trial_paths(forward: TalkerForward, slots: Slots) -> list[Tensor]:
 def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots) -> float:
     """Relative difference on the padding row: a prompt, and a frame after it by every path."""
     prompt, frame = trial(slots)
-    found = trial_paths(forward, slots)
+    found = trial_paths(forward, prompt, frame)
     wanted = [plain(*prompt)] + [plain(*frame)] * 4
     wanted.append(wanted[0])
     pairs = zip(found, wanted, strict=True)
