@@ -25,7 +25,7 @@ class Peak:
         self._value, self._at = max(value, self.at(now)), now
 
     def at(self, now: float) -> float:
-        return self._value * math.exp2((self._at - now) / LATENESS_HALF_LIFE)
+        return self._value * math.pow(2, (self._at - now) / LATENESS_HALF_LIFE)
 
 
 class Lateness:
