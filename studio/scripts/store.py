@@ -44,6 +44,7 @@ from studio.voices.voice_digest import voice_digest
 
 TRASH = 30 * DAY  # seconds that a deleted script can be brought back, at least
 PROJECT_SUFFIX = ".zip"
+PLAINLY = Delivery()
 REMEMBERED = 200  # scripts whose plans are in memory
 
 
@@ -229,11 +230,11 @@ class ScriptStore:
             self._past.drop_latest(number)
         return self._opened(number, saved, changed=True)
 
-    def read(self, number: str, text: str) -> OpenScript:
-        """Parse typed text into a new script, or into an existing one."""
+    def read(self, number: str, text: str, delivery: Delivery = PLAINLY) -> OpenScript:
+        """Parse typed text into a new script with this delivery, or into an existing one."""
         if not number:
-            return self._create("", self._reader.typed(text, moods=self._mood_words()))
-
+            script = self._reader.typed(text, delivery.manner, moods=self._mood_words())
+            return self._create("", script, delivery=delivery)
         new = self._parsed(self._load(number), text)
 
         def anew(project: Project) -> Project:
@@ -482,10 +483,16 @@ class ScriptStore:
         casting = project.casting.having(voices={**fresh, **project.casting.voices})
         return project.having(script=script, casting=casting)
 
-    def _create(self, title: str, script: Script, found: Imported | None = None) -> OpenScript:
+    def _create(
+        self,
+        title: str,
+        script: Script,
+        found: Imported | None = None,
+        delivery: Delivery = PLAINLY,
+    ) -> OpenScript:
         casting = self._first_cast(script, self.voices()[0][1])
         named = plain(title) or plain(title_of(script, self._mood_words()))
-        project = Project(title=named, script=script, casting=casting)
+        project = Project(title=named, script=script, casting=casting, delivery=delivery)
         if found is None:
             return self.open(self._projects.create(project))
         language = language_named(found.book.language)

@@ -36,9 +36,11 @@ class ImportTarget:
             for part in config["components"]
             if part["type"] == "uploadbutton" and ".epub" in (part["props"]["file_types"] or ())
         }
-        (self._event,) = (
-            event["id"] for event in config["dependencies"] if buttons.intersection(event["inputs"])
+        (event,) = (
+            event for event in config["dependencies"] if buttons.intersection(event["inputs"])
         )
+        first = {part["id"]: part["props"].get("value") for part in config["components"]}
+        self._event, self._shown = event["id"], [first[each] for each in event["inputs"][1:]]
 
     def visitor(self, address: str = "127.0.0.1") -> httpx.Client:
         """A client of an address of its own."""
@@ -59,7 +61,7 @@ class ImportTarget:
         """Ask for the import of what was uploaded; the session that is told of it."""
         file = {"path": path, "orig_name": name, "meta": {"_type": "gradio.FileData"}}
         session = secrets.token_hex(8)
-        body = {"data": [file, "", "", "", ""], "fn_index": self._event, "session_hash": session}
+        body = {"data": [file, *self._shown], "fn_index": self._event, "session_hash": session}
         joined = http.post("/gradio_api/queue/join", json={**body, "event_data": None})
         joined.raise_for_status()
         return session

@@ -80,10 +80,11 @@ class Shown(NamedTuple):
     cast: Update
     lines: Update
     timer: Update
+    read: Update  # AsRead
 
 
 FIELDS = len(Shown._fields)
-READING = len(ReadingFields._fields) + 1  # the reading settings, and `AsRead`
+READING = len(ReadingFields._fields)
 
 
 class AsRead(NamedTuple):
@@ -92,6 +93,9 @@ class AsRead(NamedTuple):
 
     number: str = ""
     fields: tuple[Any, ...] = ()
+
+
+UNREAD = AsRead()
 
 
 class ScriptTab:
@@ -117,17 +121,17 @@ class ScriptTab:
         except RequestError:
             opened = self.store.blank()
         reading = values_of(opened.project.delivery)
-        return *self._shown(opened, View(), mine), *reading, AsRead(opened.number, reading)
+        return *self._shown(opened, View(), mine, reading=reading), *reading
 
-    def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
-        """A page has loaded; it sends its last script, any unread text, and whether what is
-        rendered is played."""
+    def arrive(self, event: gr.EventData, *reading: Any) -> tuple[Update, ...]:
+        """A page has loaded, or opens a script by its address; it sends its last script, any unread
+        text, and whether what is rendered is played."""
         sent: Press = dict(detail(event))
         mine, left = str(sent.get("mine") or ""), sent.get("left")
         if isinstance(left, dict):  # on its way from another script
             with warned():
                 typed = (str(left.get(name) or "") for name in ("number", "text", "seen"))
-                mine = self._kept(mine, *typed)
+                mine = self._kept(mine, *typed, *reading)
         shown = self.show(str(sent.get("number") or ""), mine)
         drafted = _with_draft(Shown(*shown[:FIELDS]), sent.get("draft"))
         return *drafted, *shown[FIELDS:], sent.get("aloud") is not False
@@ -170,14 +174,15 @@ class ScriptTab:
 
     # Scripts.
 
-    def turn(self, picked: str | None, mine: str, *typed: str) -> tuple[Update, ...]:
-        """Show another script. `typed`: number, text and seen text of the one before."""
+    def turn(self, picked: str | None, mine: str, *typed: Any) -> tuple[Update, ...]:
+        """Show another script. `typed`: number, text, seen text and reading settings of the one
+        before."""
         with warned():
             return self.show(picked, self._kept(mine, *typed))
         stays = Shown(*(gr.skip(),) * FIELDS)._replace(picked=gr.update(value=typed[0] or None))
         return *stays, *(gr.skip(),) * READING
 
-    def new(self, mine: str, *typed: str) -> tuple[Update, ...]:
+    def new(self, mine: str, *typed: Any) -> tuple[Update, ...]:
         return self.turn("", mine, *typed)
 
     def begin_reading(self) -> Update:
@@ -187,7 +192,7 @@ class ScriptTab:
     def end_reading(self) -> Update:
         return gr.update(label=str(word(UPLOAD)), interactive=True)
 
-    def receive(self, path: str | None, mine: str, *typed: str) -> tuple[Update, ...]:
+    def receive(self, path: str | None, mine: str, *typed: Any) -> tuple[Update, ...]:
         """Create a script from an uploaded file. `typed`: as for `turn`."""
         with warned():
             if not path:
@@ -204,14 +209,14 @@ class ScriptTab:
         return (gr.skip(),) * (FIELDS + READING)
 
     def receive_project(
-        self, mine: str, number: str, text: str, seen: str, event: gr.EventData
+        self, mine: str, number: str, text: str, seen: str, event: gr.EventData, *reading: Any
     ) -> tuple[Update, ...]:
         """Create a script from a project that came by `ProjectUploads`."""
         with warned():
             if self._uploads is None:
                 raise RequestError(GONE)
             with self._uploads.opened(str(detail(event).get("token"))) as path:
-                return self.receive(str(path), mine, number, text, seen)
+                return self.receive(str(path), mine, number, text, seen, *reading)
         return (gr.skip(),) * (FIELDS + READING)
 
     def rename(self, number: str, title: str, mine: str) -> tuple[Update, Update]:
@@ -235,7 +240,7 @@ class ScriptTab:
         back = gr.update(visible=True, value=label)
         return *self.show("", mine), number, back
 
-    def restore(self, number: str, mine: str, *typed: str) -> tuple[Update, ...]:
+    def restore(self, number: str, mine: str, *typed: Any) -> tuple[Update, ...]:
         with warned():
             mine = self._kept(mine, *typed)
             return *self.show(self.store.restore(number).number, mine), gr.update(visible=False)
@@ -243,29 +248,48 @@ class ScriptTab:
 
     # Lines.
 
-    def read(self, number: str, mine: str, view: View, text: str, seen: str) -> Shown:
-        """Read the typed text. Raises gr.Error, so that Speak does not start."""
+    def read(
+        self,
+        number: str,
+        mine: str,
+        view: View,
+        text: str,
+        seen: str,
+        before: AsRead = UNREAD,
+        *reading: Any,
+    ) -> Shown:
+        """Read the typed text and the settings, in which the cursor may still be. Raises gr.Error,
+        so that Speak does not start."""
         with errors_shown():
-            opened = self._read(mine, number, text, seen)
+            self._deliver(number, before, reading)
+            opened = self._read(mine, number, text, seen, *reading)
         self.playback.expect(opened.number)
-        return self._shown(opened, view, mine, (text, seen), watch=True)
+        return self._shown(opened, view, mine, (text, seen), reading, watch=True)
 
     def act(
-        self, number: str, mine: str, view: View, text: str, seen: str, event: gr.EventData
+        self,
+        number: str,
+        mine: str,
+        view: View,
+        text: str,
+        seen: str,
+        event: gr.EventData,
+        *reading: Any,
     ) -> Shown:
         """A button on a line or the cast was pressed."""
         press: Press = dict(detail(event))
         with warned():
             if press.get("do") == "example":
-                mine = self._kept(mine, number, text, seen)
-                return self._shown(self._read(mine, "", EXAMPLE, ""), View(), mine)
+                mine = self._kept(mine, number, text, seen, *reading)
+                opened = self._read(mine, "", EXAMPLE, "", *reading)
+                return self._shown(opened, View(), mine, reading=reading)
             if press.get("do") in LOOKING:
                 return self._looked(*self._actions.done(self.store.look(number), view, press))
-            opened = self._read(mine, number, text, seen)
+            opened = self._read(mine, number, text, seen, *reading)
             opened, view = self._actions.done(opened, view, press)
             if press.get("press"):
                 self._answered.append((opened.number, str(press["press"])[:LONGEST_PRESS]))
-            return self._shown(opened, view, mine, (text, seen))
+            return self._shown(opened, view, mine, (text, seen), () if number else reading)
         return Shown(*(gr.skip(),) * FIELDS)
 
     def read_settings(
@@ -276,9 +300,7 @@ class ScriptTab:
         `before`: the fields as they were; unchanged ones keep what another tab may have saved.
         """
         with warned():
-            if number:
-                had = before.fields if before.number == number else ()
-                self.store.deliver(number, lambda delivery: _changed(delivery, had, fields))
+            self._deliver(number, before, fields)
         return self.look(number, view)[0], AsRead(number, fields)
 
     # Playback.
@@ -322,15 +344,23 @@ class ScriptTab:
             return self.playback.take(number, line, str(press.get("take")))
         return self.playback.listen(number, line, aloud)
 
-    def _kept(self, mine: str, number: str = "", text: str = "", seen: str = "") -> str:
+    def _deliver(self, number: str, before: AsRead, fields: tuple[Any, ...]) -> None:
+        if number and fields:
+            had = before.fields if before.number == number else ()
+            self.store.deliver(number, lambda delivery: _changed(delivery, had, fields))
+
+    def _kept(
+        self, mine: str, number: str = "", text: str = "", seen: str = "", *reading: Any
+    ) -> str:
         """Read typed text before another script takes its place; `mine`, with the script of it."""
         if text == seen or not text.strip():
             return mine
-        read = self._read(mine, number, text, seen).number
+        read = self._read(mine, number, text, seen, *reading).number
         return " ".join([*(each for each in mine.split() if each != read), read])
 
-    def _read(self, mine: str, number: str, text: str, seen: str) -> OpenScript:
-        """The script with the text that a page sends; a new one where it sends no number."""
+    def _read(self, mine: str, number: str, text: str, seen: str, *reading: Any) -> OpenScript:
+        """The script with the text that a page sends; where it sends no number a new one, with the
+        reading settings that the page shows."""
         if number and text == seen:
             return self.store.look(number)
         typed = hash((_page(), number, text, seen))
@@ -342,7 +372,11 @@ class ScriptTab:
                 return self.store.look(before)  # the page does not have the answer to that press
         if changed:
             gr.Warning(tell(FORKED))
-        opened = self.store.fork(number, text) if changed else self.store.read(number, text)
+        if changed:
+            opened = self.store.fork(number, text)
+        else:
+            delivery = delivery_of(Delivery(), reading) if reading and not number else Delivery()
+            opened = self.store.read(number, text, delivery)
         self._typed.appendleft((typed, opened.number))
         return opened
 
@@ -352,9 +386,11 @@ class ScriptTab:
         view: View,
         mine: str,
         had: tuple[str, str] | None = None,
+        reading: tuple[Any, ...] = (),
         watch: bool = False,
     ) -> Shown:
-        """`had`: the text and the seen text of the page; an unchanged text is not sent again."""
+        """`had`: the text and the seen text of the page; an unchanged text is not sent again.
+        `reading`: the settings that were read."""
         number, text = opened.number, text_of(opened.script)
         new_text = gr.skip() if had == (text, text) else text
         mine = " ".join([*(each for each in mine.split() if each != number), number][-MOST_MINE:])
@@ -370,6 +406,7 @@ class ScriptTab:
             self._cast(opened, view),
             self._lines(opened, view),
             gr.Timer(active=watch or self.playback.busy(number)),
+            AsRead(number, reading) if reading else gr.skip(),
         )
 
     def _looked(self, opened: OpenScript, view: View) -> Shown:

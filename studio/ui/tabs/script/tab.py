@@ -102,11 +102,11 @@ def build(studio: Studio) -> None:
     area = _speech_area(studio)
     shown = [
         hidden.opened, hidden.mine, hidden.view, page.picked, page.title, page.text, hidden.seen,
-        area.cast, area.lines, hidden.timer,
+        area.cast, area.lines, hidden.timer, hidden.reading,
     ]  # fmt: skip
-    _scripts(tab, hidden, page, area, [*shown, *reading, hidden.reading])
+    _scripts(tab, hidden, page, area, reading, [*shown, *reading])
     _changes(tab, hidden, page, area, reading, shown)
-    _sound(tab, hidden, page, area, shown)
+    _sound(tab, hidden, page, area, reading, shown)
     for changed in music_section(studio, hidden.opened, area.player, area.lines.changed):
         changed.then(tab.look, [hidden.opened, hidden.view], [area.lines, hidden.timer], **QUIET)
     export_section(studio, hidden.opened)
@@ -213,12 +213,17 @@ def _board(kind: str, **kwargs: Any) -> gr.HTML:
 
 
 def _scripts(
-    tab: ScriptTab, hidden: Hidden, page: ScriptForm, area: SpeechArea, everything: list[Any]
+    tab: ScriptTab,
+    hidden: Hidden,
+    page: ScriptForm,
+    area: SpeechArea,
+    reading: ReadingFields,
+    everything: list[Any],
 ) -> None:
     """Events that open another script."""
     opened, mine = hidden.opened, hidden.mine
-    typed = [opened, page.text, hidden.seen]
-    area.lines.arrive(tab.arrive, None, [*everything, area.aloud], **BARE)
+    typed = [opened, page.text, hidden.seen, *reading]
+    area.lines.arrive(tab.arrive, [*reading], [*everything, area.aloud], **BARE)
     page.picked.input(tab.turn, [page.picked, mine, *typed], everything, **ORDERED)
     page.new.click(tab.new, [mine, *typed], everything, **ORDERED)
     begun = page.upload.upload(tab.begin_reading, None, page.upload, **BARE)
@@ -245,9 +250,9 @@ def _changes(
     typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
     there = [page.picked, area.cast, reading.language]
     on_show(tab.offer, there, [hidden.opened, hidden.mine, hidden.view])
-    page.read.click(tab.read, typed, shown, **ORDERED)
+    page.read.click(tab.read, [*typed, hidden.reading, *reading], shown, **ORDERED)
     for pressed in (area.lines.act, area.cast.act):
-        pressed(tab.act, typed, shown, trigger_mode="multiple", **ORDERED)
+        pressed(tab.act, [*typed, *reading], shown, trigger_mode="multiple", **ORDERED)
     looks = [hidden.opened, hidden.view]
     hidden.timer.tick(tab.look, looks, [area.lines, hidden.timer], **BARE)
     area.lines.late(tab.watch, None, hidden.timer, **BARE)
@@ -259,10 +264,16 @@ def _changes(
 
 
 def _sound(
-    tab: ScriptTab, hidden: Hidden, page: ScriptForm, area: SpeechArea, shown: list[Any]
+    tab: ScriptTab,
+    hidden: Hidden,
+    page: ScriptForm,
+    area: SpeechArea,
+    reading: ReadingFields,
+    shown: list[Any],
 ) -> None:
-    """Events that play audio. Typed text is read first."""
+    """Events that play audio. Typed text and settings are read first."""
     typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
+    typed = [*typed, hidden.reading, *reading]
     looks, seen = [hidden.opened, hidden.view], [area.lines, hidden.timer]
     ready = area.speak.click(tab.read, typed, shown, **ORDERED)
     spoken = ready.success(

@@ -14,7 +14,7 @@ from engine import Message, NotSaved, UnknownVoice
 from studio.scripts import Delivery, text_of
 from studio.scripts.export.script_files import save_project
 from studio.ui.tabs.script.exports import ExportSection, ExportView, Saved
-from studio.ui.tabs.script.handlers import EXAMPLE, AsRead, ScriptTab, Shown
+from studio.ui.tabs.script.handlers import EXAMPLE, UNREAD, AsRead, ScriptTab, Shown
 from studio.ui.tabs.script.options import values_of
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import LINES, LONG, act, event, html, page, spoken, statuses
@@ -331,8 +331,31 @@ def test_text_that_cannot_be_read_keeps_its_script_shown(tab, number, monkeypatc
 def test_settings_that_are_answered_after_another_script_is_shown_hide_no_change_of_it(tab, number):
     """The page keeps what was read last, which is of the script that was left."""
     other = tab.read("", "", View(), "Ann: Hello.", "").opened
-    shown = tab.show(number)[-1]
+    shown = page(tab, number).read
     wanted = values_of(Delivery(seed=9))
     late = tab.read_settings(number, View(), shown, *wanted)[1]
     tab.read_settings(other, View(), late, *wanted)
     assert tab.store.open(other).project.delivery.seed == 9
+
+
+def test_a_new_script_has_the_settings_that_were_chosen_before_it(tab):
+    wanted = values_of(Delivery(seed=9))
+    before = tab.read_settings("", View(), UNREAD, *wanted)[1]
+    told = tab.read("", "", View(), "Ann: Hello.", "", before, *wanted)
+    assert tab.store.open(told.opened).project.delivery.seed == 9
+    assert tab.store.undone_next(told.opened) is None
+    kept = tab.new("", "", "Typed and left.", "", *wanted)
+    (left,) = str(kept[1]).split()
+    assert tab.store.open(left).project.delivery.seed == 9
+    example = tab.act("", "", View(), "", "", event(do="example"), *wanted).opened
+    assert tab.store.open(example).project.delivery.seed == 9
+
+
+def test_settings_in_which_the_cursor_is_are_spoken(tab, number):
+    """Ctrl+Enter leaves no field."""
+    shown = page(tab, number)
+    wanted = values_of(Delivery(seed=9))
+    elsewhere = tab.store.open(number).project.delivery.having(speed=1.5)
+    tab.store.deliver(number, lambda _: elsewhere)
+    tab.read(number, "", View(), shown.text, shown.seen, shown.read, *wanted)
+    assert tab.store.open(number).project.delivery == elsewhere.having(seed=9)

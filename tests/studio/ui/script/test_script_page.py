@@ -207,6 +207,20 @@ def test_what_was_typed_is_there_after_a_reload(empty: Any) -> None:
     expect(box).to_have_value("Changed as a line.")  # not what was typed before it
 
 
+def test_settings_of_an_empty_page_are_those_of_its_script(empty: Any, projects: Projects) -> None:
+    """Also one in which the cursor still is."""
+    manner = empty.locator("#script-manner")
+    manner.get_by_role("button", name="Reading settings").click()
+    manner.get_by_label("Seed").fill("77")
+    write(empty, TEXT)
+    manner.get_by_label("Seconds between speakers").fill("3")
+    empty.keyboard.press("Control+Enter")
+    expect(empty.locator("#script-lines")).to_contain_text("3 lines · 3 rendered")
+    delivery = projects.open(projects.listed()[0].id).delivery
+    assert (delivery.seed, delivery.pauses.turn) == (77, 3)
+    manner.get_by_role("button", name="Reading settings").click()
+
+
 def test_a_line_is_edited_spoken_locked_and_taken_back(page: Any) -> None:
     second = lines(page).nth(1)
     second.get_by_label("Edit").click()
