@@ -40,13 +40,15 @@ _BEFORE_NUMBERS = {
     "vis": "visibility", "tab": "table", "ll": "lines", "jct": "junction", "pg": "page",
     "bldg": "building", "col": "column", "ps": "psalm",
     "eqs": "equations", "refs": "references", "vv": "verses", "sc": "scene", "mag": "magnitude",
-    "lv": "level", "sz": "size",
+    "lv": "level", "sz": "size", "thm": "theorem", "def": "definition",
+    "ex": "example",
 }  # fmt: skip
 _PHRASES = {
     "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
     "etc.": "et cetera", "vs.": "versus", "vs": "versus", "approx.": "approximately",
     "dept.": "department", "est.": "established", "cf.": "compare", "viz.": "namely",
-    "q/q": "quarter on quarter", "qoq": "quarter on quarter", "m/m": "month on month", "jct.":
+    "w.r.t.": "with respect to", "q/q": "quarter on quarter", "qoq": "quarter on quarter",
+    "m/m": "month on month", "jct.":
     "junction", "jctn.": "junction",
     "et al.": "and others", "approx": "approximately", "y/y": "year on year",
     "yoy": "year on year", "messrs.": "messieurs",
@@ -55,7 +57,7 @@ _PHRASES = {
     "c/o": "care of", "n.b.": "note well", "b/c": "because", "ww2": "World War two", "ww1": "World War one", "wwii": "World War two",  # noqa: E501
     "wwi": "World War one", "incl.": "including", "excl.": "excluding", "ca.":
     "circa", "resp.": "respectively", "avg.": "average", "tel.": "telephone", "appt.":
-    "appointment",
+    "appointment", "attn:": "attention:",
     "nr.": "near", "esp.": "especially", "ea.": "each", "doz.": "dozen", "concs.": "concessions",
     "assn.": "association", "univ.": "university", "intl.": "international",
     "mgr.": "manager", "feat.": "featuring", "stn.": "station", "bldg.": "building",
@@ -108,7 +110,7 @@ _DID = (  # what tells a ruler's "I" from a speaker's
 )
 _ROMAN = re.compile(
     rf"\b((?:(?:King|Queen|Pope|Emperor|Empress|Tsar|Czar|Prince|Sultan|Pharaoh)\s)?(?:[A-Z][a-z]{{1,20}}|(?i:{COUNTED})))\.?\s"
-    r"(?=[IVXL]{1,8}\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{0,3}))(?!\w|['’](?!s\b))"
+    r"(?=[IVXL]{1,8}\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{0,3}))(?!\w|['’](?!s\b))(?!(?<=\sI)\s(?:think|believe|guess|know|mean|suppose|am|have|like|love|want|need|can|could|would)\b)"
     rf"(\s(?:{_DID})\b|['’]s\b|[,.;:!?)])?"
 )
 _NTH = re.compile(r"(?<=[Tt]he )(X{1,3}(?:IX|IV|V?I{0,3})|VI{2,3})(?=\s[A-Z][a-z]{3,})")
@@ -121,6 +123,11 @@ _ROMAN_YEAR = re.compile(
     r"(?<!\w)(?=[MDCLXVI]{5,12}\b)M{1,2}(?:CM|CD|D?C{0,3})"
     r"(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?!\w)"
 )
+_NUMERAL = r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})"
+_SERIES = re.compile(  # "I, II and III", "Chapters I–III"
+    rf"(?<![\w.'’-])(?:{_NUMERAL}(?:,\s|\s?[-–]\s?|,?\s(?:and|or|to|through|&)\s)){{1,8}}{_NUMERAL}(?![\w'’-])"
+)
+_ALONE = re.compile(r"(?<![\w.'’&-])(?:I{2,3}|VI{2,3}|XI{2,3}|XIV|XVI{0,3}|XIX)(?![\w'’&-])")
 _DIGITS = {"M": 1000, "D": 500, "C": 100, "I": 1, "V": 5, "X": 10, "L": 50}
 _COUNT = re.compile(rf"(?:{COUNTED})$", re.IGNORECASE)
 _TITLE = re.compile(rf"(?<!\w)({'|'.join(_TITLES)})\.?(?=\s+(?:(?:and|&)\s+)?[A-Z])")
@@ -134,7 +141,7 @@ _AFTER = re.compile(
 _NUMBERED = re.compile(
     r"(?<![\w.'’])(?:(?<![0-9]\s)|(?=No\.))"
     rf"((?i:{'|'.join(sorted(_BEFORE_NUMBERS, key=len, reverse=True))}))\.\s?"
-    r"(?=[(\[]?[0-9]|(?!I\b)[IVXL]{1,6}\b|(?<=[Vv]ol\.\s)I\b(?!['’]|\s[a-hj-z]))"
+    r"(?=[(\[]?#?[0-9]|(?<=[Nn]o\.\s)[A-Z]{1,4}-?[0-9]|(?!I\b)[IVXL]{1,6}\b|(?<=[Vv]ol\.\s)I\b(?!['’]|\s[a-hj-z]))"
 )
 _INSIDE = re.compile(r"[a-z,]\s$")  # a sentence, where a capital begins a name
 _DETERMINER = re.compile(r"(?:\b(?:the|my|his|her|its|our|your)|['’]s)\s$", re.IGNORECASE)
@@ -166,8 +173,13 @@ _INITIAL = re.compile(r"(?<![\w.])([B-HJ-Z]|[AI](?=\.\s[A-Z]\.))\.(?=\s?[A-Z][a-
 _LETTER = re.compile(r"(?<![\w'’.])([B-HJ-NP-Z])(?![\w'’]|\.[A-Za-z])")
 _LETTER_A = re.compile(
     r"(?<=\b(?i:plan|from|type|team|unit|part|side)\s)A(?!\w)|(?<=\b(?i:grade|group|point|class|level)\s)A(?!\w)|"
-    r"(?<=\b(?i:vitamin|section|exhibit)\s)A(?!\w)|(?<=\b(?i:option|letter|answer)\s)A(?!\w)|(?<=\b(?i:an)\s)A(?!\w)|"
+    r"(?<=\b(?i:vitamin|section|exhibit)\s)A(?!\w)|(?<=\b(?i:appendix|terminal)\s)A(?!\w)|"
+    r"(?<=\bhepatitis\s)A(?!\w)|(?<!\w)A(?=,\s[B-Z](?:,|\s(?:and|or)\b))|(?<=\b(?i:option|letter|answer)\s)A(?!\w)|(?<=\b(?i:an)\s)A(?!\w)|"
+    r"(?<=\b[Tt]he )A(?=\s(?:train|team|list|level)s?\b)|"
     r"(?<!\w)A(?=\s(?:to|or|and|&|→|->)\s[B-Z]\b)"
+)
+_LETTERS_OF = re.compile(  # "Ps and Qs", "A's"; "As", "Is", "Ms" and "Us" are words
+    r"(?<![\w'’.])(?:([B-HJ-LN-TW-Z])s(?!\s[0-9])|(?<=[Ss]traight )(A)s|([A-Za-z])['’]s)(?!\w)"
 )
 _HYPHENED = re.compile(r"(?<!\w['’])(?<![\w-])([A-Za-z])-(?=[a-z]{2})")
 _SURNAME = re.compile(r"\s[A-Z][a-z]")
@@ -182,6 +194,8 @@ def abbreviations(text: str, before: str) -> str:
     """The text with its abbreviations and Roman numerals written out. `before`: to its left."""
     if text.startswith("no. ") and text[4:5].islower() and _DETERMINER.search(before):
         text = f"number{text[3:]}"
+    if text.startswith("ft. ") and text[4:5].isupper() and _NAMED.search(before):
+        text = f"featuring{text[3:]}"
     text = _LAW.sub(lambda match: _say_law(match, before), text)
     text = _SHOUTED_TITLE.sub(lambda match: match[0].capitalize(), text)
     text = _SHOUTED_NAME.sub(_say_shouted_name, text)
@@ -201,7 +215,8 @@ def abbreviations(text: str, before: str) -> str:
     text = _CENTURY.sub(lambda m: ordinal(str(roman_value(m[1]))), text)
     text = _NTH.sub(lambda m: m[0] if len(m[1]) < 2 else ordinal(str(roman_value(m[1]))), text)
     text = _ROMAN_YEAR.sub(lambda m: year(str(roman_value(m[0]))), text)
-    return _ROMAN.sub(_say_roman, text)
+    text = _ROMAN.sub(_say_roman, _SERIES.sub(_say_series, text))
+    return _ALONE.sub(lambda m: cardinal(str(roman_value(m[0]))), text)
 
 
 def dotted(text: str) -> str:
@@ -217,9 +232,14 @@ def ends_sentence(tail: str) -> bool:
 def single_letters(text: str) -> str:
     """Letters that stand alone: initials, "plan B", "X-ray"."""
     text = _HYPHENED.sub(_say_hyphened, text)
-    text = _INITIAL.sub(_say_initial, text)
+    text = _LETTERS_OF.sub(_say_letters_of, _INITIAL.sub(_say_initial, text))
     text = _LETTER_A.sub("eigh", text)
     return _LETTER.sub(lambda m: letter_names(m[1]), text)
+
+
+def _say_letters_of(match: re.Match[str]) -> str:
+    name = letter_names(match[1] or match[2] or match[3])
+    return f"{name}{'es' if name.endswith(('s', 'x', 'ch')) else 's'}"
 
 
 def _say_hyphened(match: re.Match[str]) -> str:
@@ -249,9 +269,10 @@ def _say_street(match: re.Match[str]) -> str:
         return match[0]
     named = re.match(r"\s[A-Z][a-z]", match.string[match.end() :])
     numbered = re.search(r"[0-9]{1,5}[A-Za-z]?\s(?:[A-Z][\w.'’-]{1,30}\s){1,3}$", before)
-    if named and not numbered:
+    tail = match.string[match.end() :]
+    if named and not numbered and not _OPENS.match(tail):
         return match[0]
-    ends = match[2] and not match.string[match.end() :].strip("\"'”’) ")
+    ends = match[2] and ends_sentence(tail)
     return f"{_STREETS[match[1]]}{'.' if ends else ''}"
 
 
@@ -315,11 +336,23 @@ def _say_roman(match: re.Match[str]) -> str:
     )
     after = match.string[match.end() :]
     initial = tail == "." and len(numeral) == 1 and _SURNAME.match(after)  # "Robert V. Daniels"
+    if numeral == "XL" and not counted:  # a size
+        return match[0]
     if not value or single or (initial and not counted and not _OPENS.match(after)):
         return match[0]
     if not counted and (titled or last in _RULERS):
         return f"{name} the {ordinal(str(value))}{tail}"
     return f"{name} {cardinal(str(value))}{tail}"
+
+
+def _say_series(match: re.Match[str]) -> str:
+    """In figures, if the numerals rise: "Henry VIII and I" do not."""
+    if match.string[: match.start()].split()[-1:] in [[name] for name in _RULERS]:
+        return match[0]
+    values = [roman_value(each) for each in re.findall(r"[IVX]+", match[0])]
+    if values != sorted(set(values)) or not re.search(r"[IVX]{2}", match[0]):
+        return match[0]
+    return re.sub(r"[IVX]+", lambda each: str(roman_value(each[0])), match[0])
 
 
 def roman_value(numeral: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from engine.text.letters import LETTERED, WORDS, letter_names, pronounceable, say_capitals
-from engine.text.number_words import cardinal, number, spelled, year
+from engine.text.number_words import cardinal, english_figures, number, spelled
 
 _MARKS = {
     ".": "dot", "/": "slash", "-": "dash", "_": "underscore", "?": "question mark", "=": "equals",
@@ -46,18 +46,17 @@ _DOMAIN = re.compile(
     rf"(?<![\w@.-])(?:{_HOST})\.(?:{_ENDINGS})(?::[0-9]{{2,5}})?{_TAIL}(?![\w@])(?!\.[a-z0-9])"
 )
 _FILE = re.compile(
-    rf"(?<![\w@./-])[A-Za-z][\w-]{{0,60}}(?:\.[\w-]{{1,30}}){{0,2}}\.(?:{_FILES})(?![\w@])"
+    rf"(?<![\w@./-])[A-Za-z][\w-]{{0,60}}(?:\.[\w-]{{1,30}}){{0,2}}\.(?i:{_FILES})(?![\w@])"
 )
 _HANDLE = re.compile(r"(?<![\w@])@([A-Za-z]\w{0,40})")
-_TAG = re.compile(r"(?<![\w#])#([A-Za-z]\w{0,60})")
+_TAG = re.compile(r"(?<![\w#])#([A-Za-z]\w{0,60}|[0-9]{1,4}[A-Z]?[a-z]{2}\w{0,60})")
 _ADDRESS = re.compile(r"(?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]{1,5})?(?![\w]|\.[0-9])")
-_THOUSANDS = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:\.000){2,5}(?![\w]|\.[0-9])")
 _SPACED = re.compile(  # "1 000 000"
     r"(?<![\w.,])(?<![0-9]\s)[1-9][0-9]{0,2}(?:(?:[ \u00a0\u202f][0-9]{3}){1,4}[ \u00a0\u202f]000|"
-    r"(?:[\u00a0\u202f][0-9]{3}){1,5})"
+    r"(?:[\u00a0\u202f][0-9]{3}){1,5}|(?: [0-9]{3}){2,4}(?=\s?(?:[a-z]{2}|[€%]))|"
+    r" [0-9]00(?=\s?(?:€|km\b|kg\b|people\b|euros?\b|francs?\b|inhabitants\b|copies\b|members\b)))"
     r"(?![\w]|[.,\s][0-9])"
 )
-_CONTINENTAL = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:\.[0-9]{3}){1,4},[0-9]{2}(?![\w,]|\.[0-9])")
 _PATH = re.compile(r"(?<![\w/:.<])/(?=[A-Za-z_.])(?:[\w.-]{1,40}/){1,8}[\w.-]{0,40}")
 _CHESS = re.compile(r"(?<![\w-])([KQRBN])([a-h1-8]?)(x?)([a-h])([1-8])([+#]?)(?![\w-])")
 _PIECES = {"K": "king", "Q": "queen", "R": "rook", "B": "bishop", "N": "knight"}
@@ -67,6 +66,9 @@ _VERSION = re.compile(
 _PHONE = re.compile(
     r"(?<![\w.,])(?:\+[0-9]{1,3}[\s.-]?)?(?:\([0-9]{1,5}\)[\s.-]?)?[0-9]{1,6}(?:[\s.-][0-9]{2,8}){0,5}"
     r"(?![\w]|[.,/-][0-9])"
+)
+_IBAN = re.compile(
+    r"(?<!\w)[A-Z]{2}[0-9]{2}\s?(?:[A-Z]{4}\s?)?(?:[0-9]{4}\s?){2,6}[0-9]{0,4}(?![\w]|[.,][0-9])"
 )
 _ZIP = re.compile(
     r"(?:(?<=\bD\.C\. )|"
@@ -79,6 +81,7 @@ _MIXED = re.compile(
     r"(?<![\w.,@-])(?=[A-Za-z0-9-]{0,20}[A-Za-z])(?=[A-Za-z-]{0,20}[0-9])[A-Za-z0-9]{1,20}(?:-[A-Za-z0-9]{1,20}){0,3}(?![\w@])"
 )
 _FLIGHT = re.compile(r"(?<=light )([A-Z]{2})\s?([0-9]{2,4})(?!\w)")
+_OF = re.compile(r"(?<!\w)[A-Z]o[A-Z](?!\w)")  # "DoD"
 _CAMEL = re.compile(
     r"(?<!\w)[a-z]{0,20}(?:[A-Z][a-z]{1,20}){0,6}(?<=[a-z])[A-Z]{1,4}(?:[a-z]{1,20})?(?:[A-Z][a-z]{0,20}){0,4}(?!\w)"
 )
@@ -87,11 +90,10 @@ _CALLED = re.compile(
     re.IGNORECASE,
 )
 _PLUS = re.compile(r"(?<!\w)([A-Z])(\+{1,2}|#)(?!\w)")
-_MINUS = re.compile(r"(?<![\w-])([A-DFO])[-−](?=[,.;:!?)]|\s[a-z]|$)")
+_MINUS = re.compile(r"(?<![\w-])(AB|[A-DFO])[-−](?=[,.;:!?)]|\s[a-z]|$)")
 _EITHER = re.compile(r"(?<![\w/.])([A-Za-z])/([A-Za-z])(?![\w/])")
 _LETTERS = re.compile(r"(?<![\w-])([A-Z])([-–])([A-Z])(?![\w-])")
 _TO = re.compile(r"(?<![\w-])([A-Z])-to-([A-Z])(?![\w-])")
-_FISCAL = re.compile(r"(?<!\w)FY\s?((?:19|20)[0-9]{2})(?!\w)")
 _AND = re.compile(r"(?<!\w)([A-Z]{1,3})&([A-Z]{1,3})(s?)(?!\w)")
 _DOT_NAME = re.compile(
     rf"(?<![\w.])\.(?=(?:NET|com|org|net|edu|gov|io|ai|env|bashrc|zshrc|git|gitignore|{_FILES})(?!\w))"
@@ -106,17 +108,17 @@ def addresses(text: str) -> str:
     text = _PATH.sub(lambda match: _say_path(match[0]), text)
     text = _FILE.sub(lambda match: _say_address(match[0]), text)
     text = _HANDLE.sub(lambda match: f"at {_words(match[1])}", text)
-    return _TAG.sub(lambda match: f"hashtag {_words(match[1])}", text)
+    return _TAG.sub(_say_tag, text)
 
 
 def codes(text: str, before: str) -> str:
     """Telephone numbers, versions and long codes."""
-    text = _CONTINENTAL.sub(lambda m: m[0].replace(".", "").replace(",", "."), text)
-    text = _THOUSANDS.sub(lambda match: match[0].replace(".", ""), text)
+    text = english_figures(text)
     text = _ADDRESS.sub(_say_ip, text)
     text = _VERSION.sub(lambda match: _say_version(match, before), text)
     text = _ZIP.sub(lambda m: ", ".join(spelled(each) for each in m[0].split("-")), text)
     text = _GROUPS.sub(_say_groups, text)
+    text = _IBAN.sub(_say_iban, text)
     text = _PHONE.sub(lambda match: _say_phone(match, before), text)
     return _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text)
 
@@ -129,12 +131,18 @@ def mixed_words(text: str) -> str:
     text = _MINUS.sub(lambda m: f"{letter_names(m[1])} minus", text)
     text = _TO.sub(lambda m: f"{letter_names(m[1])} to {letter_names(m[2])}", text)
     text = _LETTERS.sub(_say_letters, text)
-    text = _FISCAL.sub(lambda m: f"fiscal year {year(m[1])}", text)
     text = _EITHER.sub(lambda m: f"{letter_names(m[1])} {letter_names(m[2])}", text)
     text = _AND.sub(lambda m: f"{letter_names(m[1])} and {letter_names(m[2])}{m[3]}", text)
+    text = _OF.sub(lambda match: letter_names(match[0]), text)
     text = _DOT_NAME.sub("dot ", text)
     text = _MIXED.sub(lambda match: _say_mixed(match[0]), text)
     return _CAMEL.sub(lambda match: _say_camel(match[0]), text)
+
+
+def _say_tag(match: re.Match[str]) -> str:
+    """ "#MeToo", "#BLM"."""
+    named = say_capitals(match[1]) if match[1].isupper() else _words(match[1])
+    return f"hashtag {named}"
 
 
 def _say_url(url: str) -> str:
@@ -211,6 +219,16 @@ def _say_groups(match: re.Match[str]) -> str:
     return f"{spoken} ex" if match[0][-1] in "Xx" else spoken
 
 
+def _say_iban(match: re.Match[str]) -> str:
+    """Letters and figures in fours."""
+    signs = re.sub(r"\s", "", match[0])
+    fours = (signs[at : at + 4] for at in range(0, len(signs), 4))
+    spoken = ", ".join(
+        " ".join(letter_names(each) or spelled(each) for each in four) for four in fours
+    )
+    return spoken + (" " if match[0][-1].isspace() else "")
+
+
 def _group(digits: str) -> str:
     """ "800" is a hundred's multiple on a telephone, "0199" is digits."""
     hundreds = len(digits) == 3 and digits.endswith("00") and digits[0] != "0"
@@ -246,6 +264,8 @@ def _say_mixed(token: str) -> str:
         r"(?:[A-Za-z]+-)*[0-9]+(?:st|nd|rd|th|s)(?:-[A-Za-z0-9]+)*|[a-z]{2,}-[0-9]{1,4}", token
     ):
         return token
+    if re.fullmatch(r"[0-9]{1,4}(?:-[a-z]{3,})+", token):  # a 350-page book
+        return token.replace("-", " ", 1)
     spoken = []
     for part in re.findall(r"[A-Za-z]+|[0-9]+", token):
         if part.isdecimal():

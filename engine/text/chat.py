@@ -26,7 +26,10 @@ _SMILEY = re.compile(r"(?<!\S)(?:<3|[:;]-?[)(DPp]|[:;]-[/|\\oO*]|xD)(?!\S)")
 _MAY_BE = "late|there|back|home|here|ok|okay|able|good|nice|fun|like|ready|done|sure|careful|happy"
 
 _RULES: tuple[Rule, ...] = (
-    (re.compile(r"(?<=\b[Ii] )<3(?=\s(?:u|you|it|this|my|the|your)\b)"), lambda m: "love"),
+    (
+        re.compile(r"(?<=\b[Ii] )(?:<3(?=\s(?:u|you|it|this|my|the|your)\b)|❤\ufe0f?(?=\s\w))"),
+        lambda m: "love",
+    ),
     (_SMILEY, lambda m: ""),
     (re.compile(r"\b([Pp])ls\.(?=\s[a-z])"), lambda m: f"{m[1]}lease"),
     (  # no road M8, no postcode W8
@@ -48,7 +51,7 @@ _RULES: tuple[Rule, ...] = (
     (re.compile(rf"{_ALONE}rn(?=\s?(?:[?!,.;]|$))"), lambda m: "right now"),
     (re.compile(r"(?<![\w.&/'’-])u(?![\w.&/'’-])(?!\s?[=<>+×*/])"), lambda m: "you"),
 )
-_ANY = re.compile(rf"[0-9:;<]|\b[urcb]\b|\b(?:xD|rn|w/e|{'|'.join(SMALL)})\b", re.IGNORECASE)
+_ANY = re.compile(rf"[0-9:;<❤]|\b[urcb]\b|\b(?:xD|rn|w/e|{'|'.join(SMALL)})\b", re.IGNORECASE)
 
 
 def chat(text: str) -> str:

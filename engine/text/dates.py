@@ -34,6 +34,14 @@ _DAY_MONTH = re.compile(
     rf"(?:\sof)?\s({_MONTH})(?:,?\s({_YEAR}))?{_NO_MORE}"
 )
 _MONTH_YEAR = re.compile(rf"\b({_MONTH}),?\s({_YEAR}){_NO_MORE}")
+_DATES = re.compile(  # "30 Sept. – 2 Oct.", "May 5 – June 3"
+    rf"((?<=[0-9]\s)(?:{_MONTH})(?:,?\s{_YEAR})?)\s?[-–—]\s?(?=[0-3]?[0-9](?:st|nd|rd|th)?\s(?:{_MONTH}))"
+    rf"|(\b(?:{_MONTH})\s[0-3]?[0-9](?:st|nd|rd|th)?(?:,?\s{_YEAR})?)\s?[-–—]\s?(?=(?:{_MONTH})\s[0-3]?[0-9])"
+)
+_WHOLE_NAMES = "|".join(DAYS), "|".join(MONTHS)
+_NAMES = re.compile(
+    "|".join(rf"\b(?:{names})\b\s?[-–—]\s?(?=(?:{names})\b)" for names in _WHOLE_NAMES)
+)
 _SHORT_MONTH = re.compile(rf"\b({SHORT_MONTHS})\.(?=\s[0-9a-z]|,)")
 _WEEKDAYS = re.compile(rf"\b({SHORT_DAYS})\.?\s?[-–]\s?({SHORT_DAYS})\b(?:\.(?=\s[0-9a-z]|[,;)]))?")
 _WORKDAYS = re.compile(r"(?<![\w-])M[-–]F(?=[,;)]|\.?\s?$|\.\s|\s[0-9])")
@@ -111,12 +119,32 @@ _SINCE = re.compile(
 )
 _COUNT_AFTER = re.compile(r"\s[a-z]")
 _DURATION = re.compile(r"(?<![\w.,])([0-9]{1,3})h\s?([0-5]?[0-9])(?:m|min)?(?!\w)")
+_AT = re.compile(r"\b(?:at|by|from|until)\s$", re.IGNORECASE)
 _ERA = re.compile(r"(?<![\w.,])([0-9]{1,5})\s?(BCE|BC|AD|CE|B\.C\.E\.|B\.C\.|A\.D\.|C\.E\.)(?!\w)")
-_ERA_FIRST = re.compile(r"\bAD\s([0-9]{1,4})(?!\w)")
+_ERA_FIRST = re.compile(r"\b(?:AD|A\.D\.)\s([0-9]{1,4})(?!\w)")
+
+_YEAR_BEFORE = re.compile(
+    r"(?:©|\b(?:in|since|copyright|easter|christmas|cue (?:one|two|three|four)|aitch (?:one|two)|"
+    r"until|till|during|years?|pre|post|early|mid|late|circa|between|january|february|march|"
+    r"april|may|june|july|august|september|october|november|december|spring|summer|autumn|winter|"
+    r"fall|(?:class|war|battle|act|treaty|crash|crisis|panic|revolution|uprising|election|flood|"
+    r"plague|fire|constitution) of))[\s,-]{1,3}$",
+    re.IGNORECASE,
+)
+_ONE_YEAR = re.compile(
+    r"(?:\b(?:the|this|that|an?|his|her|its|our|their|my|your)|['’]s)\s(?:[a-z-]{3,14}\s)?$"
+    r"|\bfrom\s$|(?<![\w.,])[12][0-9]{3},?\s(?:and|or)\s$",
+    re.IGNORECASE,
+)
+MANY = re.compile(r"\s(?:[a-z]+s|people|men|women|children|of|more|or|times|percent)\b")
+_OPENING = re.compile(r"(?:^|[.!?][\"”’)]{0,2}\s)[\"“‘'(]?$")  # of a sentence
+_HAPPENED = re.compile(r"\s(?:was|is|will|has|had|saw|brought|marked|began|ended|by|and all)\b")
 
 
 def dates(text: str) -> str:
     """Dates, days of the week, decades and eras."""
+    text = _DATES.sub(lambda m: f"{m[1] or m[2]} to ", text)
+    text = _NAMES.sub(lambda m: f"{m[0].rstrip(' -–—')} to ", text)
     text = _LOGGED.sub(lambda m: f"{m[1]} {m[2]} {full_year(m[3])}", text)
     text = _DECADE_OF.sub(lambda m: f"'{m[1]}", text)
     text = _ISO.sub(_say_iso, text)
@@ -145,6 +173,21 @@ def _say_short_decade(match: re.Match[str]) -> str:
     """ "'90s", "his 30s"; "wait 30s" are seconds."""
     named = match[1] or match[0][-2] in "'’" or _DECADE_BEFORE.search(match.string[: match.start()])
     return decade(match[2]) if named else match[0]
+
+
+def is_year(written: str, left: str, right: str) -> bool:
+    """Whether a number that nothing else has claimed is one, by what is to its left and right."""
+    if len(written) != 4 or not "1010" <= written <= "2099":
+        return False
+    if _YEAR_BEFORE.search(left) or (_HAPPENED.match(right) and _OPENING.search(left)):
+        return True
+    if written < "1100":
+        return False
+    if left.endswith("(") and re.match(r"(?:\s[a-z]{1,20})?\)|,", right):
+        return True
+    if MANY.match(right):
+        return False
+    return bool(_ONE_YEAR.search(left)) or not re.match(r"\s[a-z]", right)
 
 
 def times(text: str) -> str:
@@ -259,8 +302,15 @@ def _say_era(match: re.Match[str]) -> str:
 
 def _stop(match: re.Match[str]) -> str:
     """The full stop of "p.m." that also ends the sentence."""
-    ends = match[0].endswith(".") and ends_sentence(match.string[match.end() :])
-    return "." if ends else ""
+    tail = match.string[match.end() :]
+    begins = re.match(r"\s+[A-Z][a-z]", tail) and not _GOES_ON.match(tail)
+    return "." if match[0].endswith(".") and (begins or ends_sentence(tail)) else ""
+
+
+_GOES_ON = re.compile(  # behind "5 p.m."
+    rf"\s+(?:{'|'.join(_WHOLE_NAMES)}|{SHORT_DAYS}|{SHORT_MONTHS}|Eastern|Central|Mountain|Pacific|"
+    r"[A-Z][a-z]+\stime)\b"
+)
 
 
 def _say_clock(match: re.Match[str]) -> str:
@@ -296,6 +346,8 @@ def _clock(hour: str, minute: str, half: str, bare: bool = False) -> str:
 
 def _say_duration(match: re.Match[str]) -> str:
     hours, minutes = match.groups()
+    if int(hours) > 12 or _AT.search(match.string[: match.start()]):
+        return _clock(hours, minutes.zfill(2), "")
     return (
         f"{cardinal(hours)} hour{'' if int(hours) == 1 else 's'} "
         f"{cardinal(minutes)} minute{'' if int(minutes) == 1 else 's'}"

@@ -22,8 +22,8 @@ _ELEMENTS = (  # of two letters; then those of one
 )
 _SPELLED = {  # letters and figures that no other rule takes apart
     "IPv": "eye pee vee", "NVMe": "en vee em ee", "PCIe": "pee see eye ee", "IoT": "eye oh tee",
-    "HbA1c": "aitch bee eigh one see", "QoS": "cue oh ess", "LaTeX": "lay tek",
-    "SaaS": "sass", "PaaS": "pass", "BoE": "bee oh ee", "pKa": "pee kay eigh",
+    "HbA1c": "aitch bee eigh one see", "LaTeX": "lay tek",
+    "SaaS": "sass", "PaaS": "pass", "pKa": "pee kay eigh",
 }  # fmt: skip
 _STEPS = (
     "[Ss]tep|[Pp]art|[Pp]age|[Ss]lide|[Dd]ay|[Ll]ap|[Rr]ound|[Ee]pisode|[Qq]uestion|[Ll]evel|"
@@ -46,6 +46,13 @@ def _say_compound(match: re.Match[str]) -> str:
     return " ".join(letter_names(part) or part for part in parts)
 
 
+def _say_ion(match: re.Match[str]) -> str:
+    """ "Na+", "Fe2+", "Ca²⁺"."""
+    charge = (match[2] or match[4] or "").translate(str.maketrans("²³", "23"))
+    sign = "minus" if match[5] == "⁻" else "plus"
+    return " ".join(filter(None, (letter_names(match[1]), charge, sign)))
+
+
 _RULES: tuple[Rule, ...] = (
     (
         re.compile(r"(?<![\w.])(sin|cos|tan|ln|exp|log)([0-9]{1,2})?\s?\(([^()\n]{1,20})\)"),
@@ -62,6 +69,18 @@ _RULES: tuple[Rule, ...] = (
     (  # 2NaOH
         re.compile(rf"(?<![\w.,@-])([1-9])(?=(?:(?:{_ELEMENTS})[0-9]{{0,2}}){{2,6}}(?![\w'’@-]))(?=[A-Z]{{0,3}}[A-Z][a-z])"),
         lambda m: f"{m[1]} ",
+    ),
+    (  # an ion
+        re.compile(
+            rf"(?<![\w.])((?:{_ELEMENTS})(?<=[A-Z][a-z]))(?:([0-9]?)(\+)(?!\w)|([²³]?)([⁺⁻]))"
+        ),
+        _say_ion,
+    ),
+    (  # E = mc², y = mx + b
+        re.compile(
+            r"(?:(?<=[=+]\s)|(?<=[=+]))(?!(?:k[gm]|[cm]m|m[gls]|lb|ft|hr)\b)([b-df-hj-np-tv-z]{2})(?=[²³^]|\s?[-+]|[.,;)]|$)"
+        ),
+        lambda m: letter_names(m[1]),
     ),
     (re.compile(r"\b(sin|cos|tan)(?=[²³⁻^])"), lambda m: _FUNCTIONS[m[1]]),
     (  # a map's scale
@@ -95,15 +114,15 @@ _RULES: tuple[Rule, ...] = (
         re.compile(rf"\b({_STEPS})\s([0-9]{{1,3}})/([0-9]{{1,3}})(?![\w/]|[.,][0-9])"),
         lambda m: f"{m[1]} {m[2]} of {m[3]}",
     ),
-    (re.compile(r"(?<![\w-])(IPv(?=[46]\b)|(?:NVMe|PCIe|IoT|HbA1c|QoS|LaTeX|[SP]aaS|BoE|pKa)(?!\w))"),
+    (re.compile(r"(?<![\w-])(IPv(?=[46]\b)|(?:NVMe|PCIe|IoT|HbA1c|LaTeX|[SP]aaS|pKa)(?!\w))"),
      lambda m: _SPELLED[m[1]] + (" " if m[1] == "IPv" else "")),
     (
-        re.compile(rf"(?<![\w.@-])(?:(?:{_ELEMENTS})[0-9]{{0,2}}){{2,6}}(?![\w'’@-])"),
+        re.compile(rf"(?<![\w.@-])(?!WW|FY)(?:(?:{_ELEMENTS})[0-9]{{0,2}}){{2,6}}(?![\w'’@-])"),
         _say_compound,
     ),
 )  # fmt: skip
 _ANY = re.compile(
-    r"[(√∛!/:]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|QoS|aaS|BoE|pKa|(?:sin|cos|tan)[²³⁻^]|[-−][a-z]\b"
+    r"[(√∛!/:=+⁺⁻]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|aaS|pKa|(?:sin|cos|tan)[²³⁻^]|[-−][a-z]\b"
 )
 
 

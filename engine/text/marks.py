@@ -26,7 +26,7 @@ _LATIN = {
     "ð": "d", "Ð": "D", "þ": "th", "Þ": "Th", "œ": "oe", "Œ": "Oe", "ŋ": "ng",
 }  # fmt: skip
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "‛": "'", "`": "'", "´": "'", "ʼ": "'", "′": "'"})
-_BULLET = re.compile(r"(^|\n)[ \t]{0,20}(?:[-*•‣▪◦·–—]|#{1,6})[ \t]{1,5}(?=\S)")
+_BULLET = re.compile(r"(^|\n)[ \t]{0,20}(?:[-*•‣▪◦·–—]|#{1,6}(?!\sof\b))[ \t]{1,5}(?=\S)")
 _ITEM = re.compile(r"(^|\n)[ \t]{0,20}\(?([0-9]{1,3})[.)][ \t]{1,5}(?=[A-Za-z\"“])")
 _NUMERAL = re.compile(  # of a chapter
     r"(^|\n)[ \t]{0,20}(?=[IVXL]{2,8}\b)(?!LI\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{1,3}))"
@@ -41,7 +41,7 @@ _CLOSE = re.compile(r"\s*[)\]}](?P<mark>[.,;:!?]?)")
 _GENITIVE = re.compile(
     r"(?<=\w)'(?=\w)|(?<=[sS])'(?=\s)|(?<=\s)'(?=(?:tis|twas|em|cause|til|bout|n)\b)"
 )
-_SLASH = re.compile(r"(?<=[A-Za-z])\s?/\s?(?=[A-Za-z])")
+_SLASH = re.compile(r"(?<=[A-Za-z])(\s?)/(\s?)(?=[A-Za-z])")
 _TAGS = (  # of pages and of speech; other names in angle brackets are somebody's
     "a|abbr|article|aside|audio|b|big|blockquote|body|br|button|center|cite|code|dd|del|dfn|div|dl|"
     "dt|em|emphasis|figure|font|footer|form|h[1-6]|head|header|hr|html|i|img|input|ins|kbd|label|"
@@ -49,12 +49,16 @@ _TAGS = (  # of pages and of speech; other names in angle brackets are somebody'
     "section|select|small|span|speak|strike|strong|style|sub|sup|svg|table|tbody|td|textarea|tfoot|"
     "th|thead|time|title|tr|tt|u|ul|var|video|voice|wbr|[a-z]{1,12}:[a-z-]{1,20}"
 )
+_BLOCK = re.compile(
+    r"\s?</?(?:br|p|li|div|h[1-6]|tr|td|th|ul|ol)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
+)
 _TAG = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]{{0,200}})?/?>", re.IGNORECASE)
 _NAMED = re.compile(r"</?([A-Za-z][\w.-]{0,40})/?>")  # "<anna> hello"
 _NOTE = re.compile(r"(?<=[\w.,;!?])\[[0-9]{1,3}\]")
 _GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0370-\u03ff](?![\u0370-\u03ff])")
 _EITHER = re.compile(
-    r"\b(he/she|she/he|his/her|him/her|her/his|yes/no|true/false|his/hers)\b", re.IGNORECASE
+    r"\b(he/she|she/he|his/her|him/her|her/his|yes/no|true/false|his/hers)\b|(?<!\w)s/he\b",
+    re.IGNORECASE,
 )
 _LOOSE = re.compile(r"(?<![A-Za-z0-9])-+|-+(?![A-Za-z0-9])")
 _DIGITS = re.compile(r"[0-9]+")  # that were written as other signs
@@ -81,6 +85,7 @@ def foreign_alphabets(text: str) -> tuple[str, ...]:
 
 def layout(text: str, first: bool) -> str:
     """Lists and lines. `first`: the text begins a line."""
+    text = _BLOCK.sub("\n", text)
     if "\n" not in text and not first:
         return text
     lead = "" if first else "\x00"
@@ -100,13 +105,18 @@ def plain_marks(text: str) -> str:
     text = _GREEK.sub(_say_greek, text)
     text = _ELLIPSIS.sub(_pause, text)
     text = _DASHES.sub(", ", text)
-    text = _EITHER.sub(lambda match: match[0].replace("/", " or "), text)
-    text = _SLASH.sub(" ", text)
+    text = _EITHER.sub(_say_either, text)
+    text = _SLASH.sub(lambda match: ", " if match[1] and match[2] else " ", text)
     text = _OPEN.sub(", ", text)
     text = _CLOSE.sub(lambda match: match["mark"] or ",", text)
     text = "".join(map(_plain, text))
     text = _DIGITS.sub(lambda match: f" {spelled(match[0])} ", _NEVER.sub(" ", text))
     return _tidy(_apostrophes(text))
+
+
+def _say_either(match: re.Match[str]) -> str:
+    first, _, second = match[0].partition("/")
+    return f"{first if len(first) > 1 else first + 'he'} or {second}"
 
 
 def _apostrophes(text: str) -> str:

@@ -28,7 +28,9 @@ _SPECIES = (  # behind a shortened genus; common endings of Latin
     r"(?:[a-z]{2,14}(?:us|is|um|ae|ii|ens|ans|oli|ori|ia|na|ta|ca)|coli|rex|elegans|"
     r"melanogaster|difficile|diff|avium|tigris|lupus|officinale)\b"
 )
-_LANGUAGES = "Python|Node|PHP|Ruby|Django|Ubuntu|Debian|Java|iOS|macOS|Android|Kotlin|Rails"
+_LANGUAGES = (
+    "[Vv]ersion|Python|Node|PHP|Ruby|Django|Ubuntu|Debian|Java|iOS|macOS|Android|Kotlin|Rails"
+)
 _TYPES = "int|string|float|bool|char|double|str|String|Integer|Object|any|number|[TKV]"
 _OPERAND = r"(?:[a-zA-Z]|[-−]?[0-9]{1,9}(?:\.[0-9]{1,6})?)"
 _COMPARED = {"<": "less than", ">": "greater than"}
@@ -101,6 +103,10 @@ def _say_angle(match: re.Match[str]) -> str:
 
 
 _RULES: tuple[Rule, ...] = (
+    (
+        re.compile(r"(?<![\w-])O-O(-O)?(?![\w-])"),
+        lambda m: f"castles{' queenside' if m[1] else ''}",
+    ),
     (_PROGRESSION, _say_progression),
     (
         re.compile(r"(?<![\w/])([2-9]|12)/(2|4|8|16)(?=\s(?:time|metre|meter)\b)"),
@@ -179,7 +185,7 @@ _RULES: tuple[Rule, ...] = (
         ),
         lambda m: f"{m[1]} {_WINDS[m[2]]}",
     ),
-    (re.compile(r"(?<![\w.])([NSEW])\.\s(?=[0-9]{1,3}(?:st|nd|rd|th)\s(?:St|Ave|Street|Avenue|Pl)\b)"),
+    (re.compile(r"(?<![\w.])([NSEW])\.?\s(?=[0-9]{1,3}(?:st|nd|rd|th)\s(?:St|Ave|Street|Avenue|Pl)\b)"),
      lambda m: f"{_WINDS[m[1]].title()} "),
     (
         re.compile(r"\b((?:St|Ave|Rd|Blvd|Dr|Street|Avenue|Road|Drive)\b\.?)\s(N[EW]|S[EW])(?!\w)"),
@@ -212,7 +218,7 @@ _RULES: tuple[Rule, ...] = (
     (re.compile(r"\bTL;\s?DR\b"), lambda m: letter_names("TLDR")),
 )  # fmt: skip
 _ANY = re.compile(
-    r"\b[NSEW]{1,2}\b|°|[0-9]{3}-[0-9]|[QH][1-4]['’]|\(M\)|[/#♯♭:<>^~;*]|(?<!\w)[A-G](?:[b-]|(?:maj|min|m|sus|dim|aug|add)(?![a-z]))|\s[A-Z]\.\s[a-z]|^[A-Z]\.\s[a-z]|e\.\scoli|\b7[0-8]7\b|[a-z]\s[0-9]{1,4}"
+    r"O-O|\b[NSEW]{1,2}\b|°|[0-9]{3}-[0-9]|[QH][1-4]['’]|\(M\)|[/#♯♭:<>^~;*]|(?<!\w)[A-G](?:[b-]|(?:maj|min|m|sus|dim|aug|add)(?![a-z]))|\s[A-Z]\.\s[a-z]|^[A-Z]\.\s[a-z]|e\.\scoli|\b7[0-8]7\b|[a-z]\s[0-9]{1,4}"
 )
 
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 SCALES = ("", "thousand", "million", "billion", "trillion")
 MOST_DIGITS = 15  # longer numbers are read digit by digit
 YEARS = range(1010, 2100)
+_LAKHS = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:,[0-9]{2}){1,4},[0-9]{3}(?![\w,])")  # 1,00,000
+_CONTINENTAL = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:\.[0-9]{3}){1,4},[0-9]{2}(?![\w,]|\.[0-9])")
+_POINTS = re.compile(  # 1.000.000, and where it is money 45.000 too
+    r"(?<![\w.,])(?:[0-9]{1,3}(?:\.000){2,5}|[0-9]{1,3}(?:\.[0-9]{3}){2,5}(?=\s?[€%a-z])|"
+    r"(?:(?<=€)|(?<=€\s))(?:[0-9]{2,3}\.[0-9]{3}|[1-9]\.[0-9]00)|"
+    r"(?:[0-9]{2,3}\.[0-9]{3}|[1-9]\.[0-9]00)(?=\s?(?:€|EUR\b)))(?!\w|[.,][0-9])"
+)
+_COMMA = re.compile(  # a decimal one
+    r"(?<=[$£€])\s?([0-9]{1,6}),([0-9]{1,2})(?![0-9]|,[0-9])|(?<![\w.,])([0-9]{1,6}),([0-9]{1,2})"
+    r"(?=\s?(?:[€%°]|(?:kg|km|cm|mm|ml|EUR|Euro|Mio|Mrd|m|g|l)\b))"
+)
 
 
 def cardinal(digits: str) -> str:
@@ -77,6 +89,14 @@ def number(written: str) -> str:
     if point and rest:
         return f"{cardinal(whole) + ' ' if whole else ''}point {spelled(rest)}"
     return spelled(whole) if len(whole) > 1 and whole[0] == "0" else cardinal(whole)
+
+
+def english_figures(text: str) -> str:
+    """ "1.000.000", "45.000 €", "1,5 %", "1,00,000" with the marks that English has."""
+    text = _LAKHS.sub(lambda m: m[0].replace(",", ""), text)
+    text = _CONTINENTAL.sub(lambda m: m[0].replace(".", "").replace(",", "."), text)
+    text = _POINTS.sub(lambda m: m[0].replace(".", ","), text)
+    return _COMMA.sub(lambda m: f"{m[1] or m[3]}.{m[2] or m[4]}", text)
 
 
 @lru_cache(maxsize=1024)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from engine.text.dates import MANY, is_year
 from engine.text.letters import letter_names
 from engine.text.number_words import cardinal, number, ordinal, pair, raised_to, spelled, year
 from engine.text.units import (
@@ -25,11 +26,7 @@ NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,6}(?:\.[0-9]{1,20})?|[0-9]{1,60}(?:\.[0-
 _SPACED_ONLY = {"K", "A", "B", "MP", "N", "J", "ct", "mo", "pt", "cc", "cal"}
 _UNIT = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True))
 _PERIOD = "|".join(re.escape(name) for name in sorted(PERIODS, key=len, reverse=True))
-_EUROPEAN = re.compile(
-    r"(?<=[$£€])\s?([0-9]{1,6}),([0-9]{2})(?![0-9]|,[0-9])|(?<![\w.,])([0-9]{1,6}),([0-9]{1,2})(?=\s?€)"
-)
 _RUPEES = re.compile(r"\b[Rr]s\.?\s?(?=[0-9])")
-_LAKHS = re.compile(r"(?<![\w.,])[0-9]{1,2}(?:,[0-9]{2}){1,4},[0-9]{3}(?![\w,])")  # 1,00,000
 _OR = re.compile(r"(?<=[0-9CF%°a-z])\s/\s(?=[-−]?[0-9])")  # "180°C / 350°F"
 _FREE = r"(?<![\w.,$£€¥/:-])"
 _DASH = r"\s?[-–—−]\s?"
@@ -37,11 +34,13 @@ _VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⅒"
 
 _MONEY = re.compile(
     rf"(?<![\w.,])(?P<country>US|AU|CA|NZ|HK|[ACS])?(?P<sign>[$£€¥₹₽₩₿₺₪])\s?(?P<sum>{NUMBER})"
-    rf"(?:{_DASH}(?:[$£€¥])?(?P<high>{NUMBER}))?(?:\s?(?P<scale>{SCALE})(?!\w))?"
+    rf"(?:(?:[kKmMbB]|bn)?{_DASH}(?:[$£€¥])?(?P<high>{NUMBER}))?(?:\s?(?P<scale>{SCALE})(?!\w))?"
     rf"(?:\s?/\s?(?P<per>{_PERIOD})(?!\w)(?:\.(?=\s[a-z(]|,|\)))?)?(?![\w])"
 )
+_CENTS = r"\s(?:each|apiece|off|a|per|coins?|stamps?|pieces?)\b"
 _SIGN_AFTER = re.compile(
-    rf"{_FREE}(?P<sum>{NUMBER})\s?(?P<scale>{SCALE})?\s?(?P<sign>[€£¢₽]|(?<=[0-9])p(?!\w))"
+    rf"{_FREE}(?P<sum>{NUMBER})\s?(?P<scale>{SCALE})?\s?(?P<sign>[€£¢₽]|(?<=[0-9])p(?!\w)|(?<=[0-9])c(?={_CENTS}))"
+    rf"(?:\s?/\s?(?P<per>{_PERIOD})(?!\w))?"
 )
 _CODE = re.compile(
     rf"(?<![\w/])(?:(?P<code>{'|'.join(CODES)})\s?(?P<sum>{NUMBER})"
@@ -49,7 +48,7 @@ _CODE = re.compile(
 )
 _FEET = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?['′’]\s?([0-9]{1,2})\s?(?:[\"″”]|''|(?![\w'′]))")
 _INCHES = re.compile(
-    r"(?<![\w.,\"“”'])([0-9]{1,3}(?:\.[0-9]{1,2})?)(?:[\"″]|''|\s?in\.?(?=\s?[,;)x×])|(?<=[0-9])in(?=\s[a-z])|\s?in\.(?=\s[a-z])|\s?in(?=\s?=\s?[0-9])|\s?in(?=\s(?:thick|tall|long|wide|deep|high)\b))"
+    r"(?<![\w.,\"“”'])([0-9]{1,3}(?:\.[0-9]{1,2})?)(?:[\"″]|''|\s?in\.?(?=\s?[,;)x×])|(?<=[0-9])in(?=\s[a-z])|\s?in\.(?=\s[a-z]|\s?$)|\s?in(?=\s?=\s?[0-9])|\s?in(?=\s(?:thick|tall|long|wide|deep|high)\b))"
 )
 _TALL = re.compile(
     r"(?<![\w.,'‘])([0-9]{1,3})\s?(?:['’](?=\s(?:tall|long|wide|deep|high|thick|by|x)\b)|′)(?!\s?[0-9])"
@@ -57,7 +56,9 @@ _TALL = re.compile(
 )
 _DIVIDED = re.compile(r"(?<![\w.,/])([0-9]{1,9})\s?/\s?([0-9]{1,9})(?=\s?=)")
 _PRODUCT = re.compile(r"(?<=[0-9])\s?[x×]\s?(?=[0-9]{1,9}\s?[=≠<>≤≥≈])")
-_RATED = re.compile(r"(?<![\w.,/])([0-9]{1,3}\.[0-9]{1,2})/([0-9]{1,3})(?![\w/]|[.,][0-9])")
+_RATED = re.compile(
+    r"(?<![\w.,/])([0-9]{1,3}\.[0-9]{1,2})/([0-9]{1,3}(?:\.[0-9])?)(?![\w/]|[.,][0-9])"
+)
 _MEASURE = re.compile(
     rf"{_FREE}(?P<minus>[-−])?(?:(?P<low>{NUMBER}){_DASH})?(?P<amount>{NUMBER})(?P<space>[\s-]?)"
     rf"(?:(?P<power>sq|cu)\.?\s(?P<plain>ft|m|km|mi|in|yd)|(?P<unit>{_UNIT})(?P<raised>[²³]|\^[23]|(?<=[0-9ckm\s]m)[23](?![0-9]))?"
@@ -75,11 +76,12 @@ _FRACTION = re.compile(
 _PRESSURE = re.compile(r"(?<![\w.,/])([0-9]{2,3})/([0-9]{2,3})(?=\s?mm\s?Hg\b)")
 _STONE = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?st\.?(?=,?\s[0-9]{1,2}\s?lbs?\b)")
 _BARE_UNIT = re.compile(  # behind a fraction or "per"
-    r"(?<=[a-z] )(tsps?|tbsps?|lbs?|fl oz|(?<!fl )oz|kg|km|cm|ml|yrs|hrs|mins|wks|secs)\b"
+    r"(?<=[a-z] )(tsps?|tbsps?|lbs?|fl oz|(?<!fl )oz|kg|km|cm|ml|yrs|hrs|mins|wks|secs|rpm|mph)\b"
     r"(?:\.(?=\s[a-z(]|,))?"
 )
 _SCALE_WORD = re.compile(
-    r"\b(?:thousand|million|billion|trillion|and an? [a-z-]{4,9}|and [a-z]{3,5} [a-z-]{5,9}s)\s$"
+    r"\b(?:thousand|million|billion|trillion|and an? [a-z-]{4,9}|and [a-z]{3,5} [a-z-]{5,9}s|"
+    r"power of (?:minus )?[a-z-]{3,14})\s$"
 )
 _MINUTES = re.compile(r"\b(?:mins?|minutes?)\.?,?\s$")
 _AFTER_SECONDS = re.compile(r"[,;)]|\.?$|\s(?:at|and|then|on|before|per)\b")  # "30 s, "
@@ -87,22 +89,26 @@ _SCIENTIFIC = re.compile(
     r"(?<![\w.,])([0-9]{1,6}(?:\.[0-9]{1,9})?)(?:e|E(?=[-+−])|\s?[x×*·]\s?10\^)([-+−]?)([0-9]{1,3})(?!\w)"
 )
 _EQUATION = re.compile(r"[=^²³]")
-_TERM = re.compile(r"(?<![\w.,])([0-9]{1,6}(?:\.[0-9]{1,6})?)([a-z])(?![\w'’])")
+_TERM = re.compile(r"(?<![\w.,])([0-9]{1,6}(?:\.[0-9]{1,6})?)([a-z])(?![^\W²³]|['’])")
 _LESS = re.compile(r"(?<=[\w²³)])\s[-–−]\s(?=[0-9]|\(|[a-z](?:[\s²³^]|$))")
 _FEET_INCHES = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?ft\.?\s([0-9]{1,2})\s?in\b\.?")
 _ACROSS = re.compile(r"(?:(?<=inches)|(?<=meters)|(?<=feet)|(?<=foot))\s?[x×]\s(?=\w)")
 _POWER = re.compile(r"(?<=[0-9A-Za-z)])(?:\^(-?[0-9]{1,3})|([²³]))")
 _LONE = re.compile(
-    rf"(?<![\w°/])(?:({'|'.join(LENGTHS)})([²³])|({_UNIT})/({_PERIOD})|(µ[gms]|µm))(?![\w/])"
+    rf"(?<![\w°/])(?:({'|'.join(LENGTHS)})([²³])|({_UNIT})/({_PERIOD})|(µ[gms]|µm)|([kMGT]Wh|[kMG]Hz|[MG]bps))(?![\w/])"
 )
 _COMPASS = re.compile(r"(?<=[0-9])\s?°\s?([NSEW])(?!\w)")
 _SEASON = re.compile(r"(?<![\w.,/-])([12][0-9]{3})/([0-9]{2})(?![\w/])")
 _ORDINALS = re.compile(r"(?<=[0-9](?:st|nd|rd|th))\s?[-–]\s?(?=[0-9]{1,4}(?:st|nd|rd|th))")
 _COMPARED = re.compile(r"(?<![\w<>])([<>])\s?(?=[0-9$£€.])")
-_TIMES = re.compile(r"(?<![\w.,])([0-9]{1,5}(?:\.[0-9]{1,3})?)\s?[x×]\s?(?=[0-9])")
-_FOLD = re.compile(r"(?<![\w.,])([0-9]{1,4}(?:\.[0-9]{1,2})?)\s?[x×](?!\w)")
+_TIMES = re.compile(
+    r"(?:(?<![\w.,])|(?<=[0-9][x×]))([0-9]{1,5}(?:\.[0-9]{1,3})?)\s?[x×]\s?(?=[0-9])"
+)
+_FOLD = re.compile(r"(?<![\w.,])([0-9]{1,4}(?:\.[0-9]{1,2})?)\s?[x×](?![\w²³])")
 _ORDINAL = re.compile(r"(?<![\w.,])([0-9]{1,3}(?:,[0-9]{3}){0,4}|[0-9]{1,12})(?:st|nd|rd|th)(?!\w)")
-_RATIO = re.compile(r"(?<![\w.,:])([0-9]{1,4}(?:\.[0-9]{1,2})?):([0-9]{1,3})(?![\w:]|\.[0-9])")
+_RATIO = re.compile(
+    r"(?<![\w.,:])([0-9]{1,4}(?:\.[0-9]{1,2})?)(?::|\s:\s)([0-9]{1,3})(?![\w:]|\.[0-9])"
+)
 _RANGE = re.compile(rf"(?<![\w.,/:$£€¥-])({NUMBER}){_DASH}({NUMBER})(?![\w]|[.,:/-][0-9]|\s?=)")
 _SUM = re.compile(r"(?<=[0-9])\s?([-−–+×÷*=<>≤≥±])\s?(?=[-−]?[0-9])")
 _SCALED = re.compile(rf"{_FREE}({NUMBER})\s?([kKMmB]|bn|mn)(?![\w])")
@@ -127,20 +133,6 @@ _SUMS = {
     "÷": "divided by", "=": "equals", "<": "less than", ">": "greater than",
     "≤": "at most", "≥": "at least", "±": "plus or minus",
 }  # fmt: skip
-_YEAR_BEFORE = re.compile(
-    r"(?:©|\b(?:in|since|copyright|easter|christmas|cue (?:one|two|three|four)|"
-    r"until|till|during|years?|early|mid|late|circa|between|january|february|march|"
-    r"april|may|june|july|august|september|october|november|december|spring|summer|autumn|winter|"
-    r"fall|(?:class|war|battle|act|treaty|crash|crisis|panic|revolution|uprising|election|flood|"
-    r"plague|fire|constitution) of))[\s,-]{1,3}$",
-    re.IGNORECASE,
-)
-_ONE_YEAR = re.compile(
-    r"(?:\b(?:the|this|that|an?|his|her|its|our|their|my|your)|['’]s)\s(?:[a-z-]{3,14}\s)?$"
-    r"|\bfrom\s$|(?<![\w.,])[12][0-9]{3},?\s(?:and|or)\s$",
-    re.IGNORECASE,
-)
-_MANY = re.compile(r"\s(?:[a-z]+s|people|men|women|children|of|more|or|times|percent)\b")
 _BY_DIGITS = re.compile(
     r"\b(?:rooms?|flights?|route|highway|interstate|suite|codes?|pins?|zip|postcode|order|account|"
     r"extension|ext\.?|passwords?|dial|call|ring|text|phone|tel\.?|number|id|serial|isbn|"
@@ -150,7 +142,13 @@ _BY_DIGITS = re.compile(
 )
 
 
-_NOUN_AFTER = re.compile(r"[\s-]?(?!(?:is|was|an?|and|or|for|to|in|on|at|per|of|off)\b)[a-z]")
+_NOUN_AFTER = re.compile(r"[\s-]?(?!(?:is|was|an?|and|or|for|to|in|on|at|per|of|off|I)\b)[A-Za-z]")
+
+
+_KIND = re.compile(  # "the 100m race"
+    r"\s(?:lens|film|jack|gun|pistol|race|dash|sprint|relay|freestyle|radius|engine|battery|screen|"
+    r"display|monitor|bulb|bottle|bag|adapter|charger|cable|round|shell)s?\b"
+)
 
 
 def amounts(text: str, before: str) -> str:
@@ -162,8 +160,6 @@ def amounts(text: str, before: str) -> str:
         text = _LESS.sub(" minus ", text)
         text = _TERM.sub(_say_term, text)
     text = _RUPEES.sub("₹", text)
-    text = _LAKHS.sub(lambda m: m[0].replace(",", ""), text)
-    text = _EUROPEAN.sub(lambda m: f"{m[1] or m[3]}.{m[2] or m[4]}", text)
     text = _MONEY.sub(_say_money, text)
     text = _CODE.sub(_say_code, text)
     text = _SIGN_AFTER.sub(_say_sign_after, text)
@@ -184,7 +180,7 @@ def amounts(text: str, before: str) -> str:
     text = _OR.sub(", ", text)
     text = _PERCENT.sub(_say_percent, text)
     text = _MEASURE.sub(_say_measure, text)
-    text = _LONE.sub(_say_lone, text)
+    text = _LONE.sub(lambda match: _say_lone(match, before), text)
     text = _INCHES.sub(lambda match: _say_inches(match, before), text)
     text = _ACROSS.sub(" by ", text)
     text = _POWER.sub(_say_power, text)
@@ -223,7 +219,8 @@ def _say_money(match: re.Match[str]) -> str:
         [f"{cardinal(whole or '0')} {agree(one, whole)}"] if int(whole or 0) or not cents else []
     )
     if cents and int(cents):
-        spoken.append(f"{cardinal(cents)} {agree(part, cents)}")
+        alone = single and not spoken and part == "cent"
+        spoken.append(f"{cardinal(cents)} {part if alone else agree(part, cents)}")
     return (" and ".join(spoken) or f"zero {plural(one)}") + per
 
 
@@ -250,9 +247,11 @@ def _say_sign_after(match: re.Match[str]) -> str:
         if scale or len(amount) > 2:  # 1080p
             return match[0]
         return f"{number(amount)} {agree('penny', amount)}"
-    noun = {"€": "euro", "£": "pound", "¢": "cent", "₽": "rouble"}[sign]
+    noun = {"€": "euro", "£": "pound", "¢": "cent", "c": "cent", "₽": "rouble"}[sign]
     scaled = f" {_scale(scale)}" if scale else ""
-    return f"{number(amount)}{scaled} {agree(noun, '2' if scale else amount)}"
+    per = f" per {PERIODS[match['per']]}" if match["per"] else ""
+    many = noun if _adjective(match) else agree(noun, "2" if scale else amount)
+    return f"{number(amount)}{scaled} {many}{per}"
 
 
 def _say_percent(match: re.Match[str]) -> str:
@@ -277,7 +276,10 @@ def _say_measure(match: re.Match[str]) -> str:
     if match["per"]:
         raised = {"²": " squared", "³": " cubed"}.get(match["perraised"] or "", "")
         per = f" per {PERIODS[match['per']]}{raised}"
-    adjective = (_adjective(match) or match["space"] == "-") and "degree" not in noun
+    after = match.string[match.end() :]
+    adjective = (
+        _adjective(match) or match["space"] == "-" or _KIND.match(after)
+    ) and "degree" not in noun
     spoken = noun if adjective else agree(noun, "2" if match["low"] else amount)
     low = f"{number(match['low'])} to " if match["low"] else ""
     minus = "minus " if match["minus"] else ""
@@ -287,7 +289,7 @@ def _say_measure(match: re.Match[str]) -> str:
 def _no_measure(match: re.Match[str]) -> bool:
     """Whether the letters after a number are no unit of it."""
     unit, space, amount = match["unit"], match["space"], match["amount"]
-    if space == "-" and (len(unit) < 2 or unit in ("in", "min")):
+    if space == "-" and (len(unit) < 2 or unit == "in"):
         return True
     if unit in _SPACED_ONLY and not space and not match["per"]:
         return True
@@ -328,9 +330,12 @@ def _say_power(match: re.Match[str]) -> str:
     return raised_to(match[1] or {"²": "2", "³": "3"}[match[2]])
 
 
-def _say_lone(match: re.Match[str]) -> str:
+def _say_lone(match: re.Match[str], before: str) -> str:
     """A unit without a number: "per km²"."""
-    length, raised, unit, per, small = match.groups()
+    length, raised, unit, per, small, alone = match.groups()
+    if alone:
+        each = (before + match.string[: match.start()]).endswith("per ")
+        return UNITS[alone] if each else plural(UNITS[alone])
     if length:
         return plural(f"{POWERS[raised]} {(UNITS | {'in': 'inch'})[length]}")
     if small:
@@ -354,6 +359,8 @@ def _share(top: str, bottom: str) -> str:
 def _say_fraction(match: re.Match[str]) -> str:
     top, bottom = _parts(match[3]) if match[3] else (match[1], match[2])
     after = match.string[match.end() :]
+    if re.match(r"-[a-z]{2}", after):  # a 3/4-ton truck
+        return _share(top, bottom).removesuffix("s").replace("one half", "half")
     if (top, bottom) in (("24", "7"), ("9", "11"), ("20", "20"), ("50", "50"), ("4", "4")):
         return f"{cardinal(top)} {cardinal(bottom)}"
     if len(top) == len(bottom) == 2 and int(top) + int(bottom) == 100:  # a split
@@ -434,7 +441,7 @@ def _say_scaled(match: re.Match[str]) -> str:
 def _say_range(match: re.Match[str]) -> str:
     low, high = match[1], match[2]
     spaced = match[0] != match[0].replace(" ", "")
-    if low == high and low in ("20", "50"):
+    if (low == high and low in ("20", "50")) or (low, high) == ("24", "7"):
         return f"{cardinal(low)} {cardinal(high)}"
     if low.isdecimal() and high.isdecimal():
         if len(low) == len(high) == 4 and "1100" <= low <= "2099" and "1100" <= high <= "2099":
@@ -463,24 +470,12 @@ def _plain(written: str, left: str, right: str) -> str:
         return number(written)
     if written == "007":
         return "double oh seven"
-    if written == "911" and not _MANY.match(right):
+    if written == "911" and not MANY.match(right):
         return spelled(written)
     if len(written) > 2 and _BY_DIGITS.search(left) and written[-2:] != "00":
         return spelled(written)
-    if "1010" <= written <= "1099" and len(written) == 4 and _YEAR_BEFORE.search(left):
-        return year(written)
-    if len(written) == 4 and "1100" <= written <= "2099" and _is_year(written, left, right):
+    if is_year(written, left, right):
         return year(written)
     if len(written) > 6 and not written.endswith("000"):
         return spelled(written)
     return number(written)
-
-
-def _is_year(written: str, left: str, right: str) -> bool:
-    if _YEAR_BEFORE.search(left):
-        return True
-    if left.endswith("(") and re.match(r"(?:\s[a-z]{1,20})?\)|,", right):
-        return True
-    if _MANY.match(right):
-        return False
-    return bool(_ONE_YEAR.search(left)) or not re.match(r"\s[a-z]", right)

@@ -32,6 +32,10 @@ def _say_pages(match: re.Match[str]) -> str:
 
 
 REFERENCES: tuple[Rule, ...] = (
+    (  # notes
+        re.compile(r"(?:(?<=[a-z]{2})|(?<=[.,;:!?\"”]))\[[1-9][0-9]{0,2}(?:[,–-]\s?[0-9]{1,3}){0,4}\]"),
+        lambda m: "",
+    ),
     (
         re.compile(rf"\b({'|'.join(_BOOKS)})\.?\s(?=[0-9]{{1,3}}:[0-9])"),
         lambda m: f"{_BOOKS[m[1]]} ",
@@ -63,7 +67,7 @@ REFERENCES: tuple[Rule, ...] = (
     (re.compile(r"(?<=[0-9])ff\.?(?!\w)"), lambda m: " and following"),
     (re.compile(r"\b(Eqs?|Refs?|Figs?)\.\s[(\[]([0-9]{1,3})[)\]](?!\s?[-–])"),
      lambda m: f"{m[1]}. {m[2]}"),
-    (re.compile(r"(?<![\w.,-])((?:19|20)[0-9]{2})([a-d])(?=[,;)])"),
+    (re.compile(r"(?<![\w.,-])((?:19|20)[0-9]{2})([a-d])(?=[,;).])"),
      lambda m: f"{m[1]}, {letter_names(m[2])}"),
     (re.compile(r"\bApp\.\s(?=[A-Z0-9](?!\w))"), lambda m: "Appendix "),
     (re.compile(r"(?<=[a-z] )No\s(?=[0-9])"), lambda m: "number "),
@@ -78,7 +82,7 @@ REFERENCES: tuple[Rule, ...] = (
     ),
     (
         re.compile(
-            rf"\b((?i:{COUNTED})\.?)\s([ivx]{{2,5}}|[iv](?=[,.;:)]))(?![\w'’-])"
+            rf"\b((?i:{COUNTED})\.?)\s([ivx]{{2,5}}|[iv](?=[,.;:)]|\s*$))(?![\w'’-])"
         ),
         lambda m: f"{m[1]} {m[2].upper()}",
     ),

@@ -39,9 +39,10 @@ _ANY_MONTH = f"(?:{'|'.join(MONTHS)}|(?:{SHORT_MONTHS})\\b\\.?)"
 _AFTER_TIMES = "we|he|she|they|it|I|the|on|in|sharp|today|tomorrow|tonight"
 _THINGS = "km|miles|people|users|years|tons|tonnes|views|subscribers"
 
+_NUMBERED = "order|invoice|ticket|case|item|serial|part|ref|account|tracking|model|booking|claim"
 _AMOUNT = r"(?<![\w.,/])([0-9]{1,3}(?:[\s/][0-9/]{1,5})?|[½⅓⅔¼¾⅛])"
 _COINS = {"$": "dollar", "£": "pound", "€": "euro"}
-_PER = {None: "", "/s": " per second", "/L": " per liter"}
+_PER = {None: "", "/s": " per second", "/L": " per liter", "/mol": " per mole"}
 _LETTERED = {  # units that have no other rule
     "bps": "basis points", "pts": "points", "mmol": "millimoles", "µL": "microliters",
     "µl": "microliters", "rebs": "rebounds", "asts": "assists",
@@ -97,14 +98,14 @@ def _say_odds(match: re.Match[str]) -> str:
 
 
 _RULES: tuple[Rule, ...] = (
-    (re.compile(r"&(?:amp|lt|gt|quot|nbsp|apos|#39);"), lambda m: html.unescape(m[0])),
+    (re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{2,5});"), lambda m: html.unescape(m[0])),
     (re.compile(r"\bN[º°]\s?(?=[0-9])"), lambda m: "number "),
     (  # 6.02×10²³
         re.compile(rf"(?<=[0-9])\s?[x×·]\s?10(?=[{_SMALL}⁻])"),
         lambda m: " times 10",
     ),
     (
-        re.compile(r"(?<=[0-9])\s?(bps|pts|mmol|rebs?|asts?|µ[Ll])(/[sL])?(?!\w)"),
+        re.compile(r"(?<=[0-9])\s?(bps|pts|mmol|rebs?|asts?|µ[Ll])(/[sL]|/mol)?(?!\w)"),
         lambda m: f" {_LETTERED[m[1]]}{_PER[m[2]]}",
     ),
     (re.compile(r"(?<=[0-9]{2})-bit\b"), lambda m: " bit"),
@@ -233,7 +234,7 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]}erature{m[2]}",
     ),
     (
-        re.compile(r"\b([Ll])(at|ong)\.(?=\s[0-9])"),
+        re.compile(r"\b([Ll])(at|on|ong(?=\.))\.?(?=\s-?[0-9])"),
         lambda m: f"{m[1]}{'atitude' if m[2] == 'at' else 'ongitude'}",
     ),
     (  # 7.30–11am
@@ -308,7 +309,7 @@ _RULES: tuple[Rule, ...] = (
         re.compile(r"(?<![\w.,])([0-9]{1,2})([24-8]0)p(?!\w)"),
         lambda m: f"{m[1]} {m[2]} pee",
     ),
-    (re.compile(r"(?<=[0-9])\s?pp(?![\w.])"), lambda m: " percentage points"),
+    (re.compile(r"(?<=[0-9])\s?pp(?!\w|\.\s?[0-9])"), lambda m: " percentage points"),
     (
         re.compile(r"(?<![\w.,])([0-9]{1,3})[\"″]\s?[x×]\s?([0-9]{1,3})[\"″]"),
         lambda m: f"{m[1]} by {m[2]} inch",
@@ -400,7 +401,7 @@ _RULES: tuple[Rule, ...] = (
         re.compile(r"(?<![\w.])([0-9]{3})\.([0-9]{3})\.([0-9]{4})(?!\w|\.[0-9])"),
         lambda m: f"{m[1]}-{m[2]}-{m[3]}",
     ),
-    (re.compile(r"(?<=[0-9%kmn])\sp\.a(?:\.(?=\s[a-z(]|[,;:)]))?(?!\w)"), lambda m: " per annum"),
+    (re.compile(r"(?:(?<=[\w%])\s|^)p\.a(?:\.(?=\s[a-z(]|[,;:)]))?(?!\w)"), lambda m: " per annum"),
     (
         re.compile(r"(?<![\w.,/:$£€+-])(0[0-9])\.([0-5][0-9])(?!\w|[.,][0-9]|\s?%)"),
         lambda m: f"{m[1]}:{m[2]}",
@@ -417,6 +418,27 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]} {m[2]}:{m[3]}",
     ),
     (re.compile(r"\bCtrl\b"), lambda m: "control"),
+    (  # a Phase 1/2 trial, Windows 10/11
+        re.compile(r"\b(Phase|Windows|Type|Stage|Grade|Year)\s([0-9]{1,2})/([0-9]{1,2})(?![\w/])"),
+        lambda m: f"{m[1]} {m[2]} {m[3]}",
+    ),
+    (re.compile(r"\bFY\s?(?=['’]?[0-9])"), lambda m: "fiscal year "),
+    (re.compile(r"\bpop\.(?=\sof\b)"), lambda m: "population"),
+    (re.compile(r"(?<![\w.])c\.\s?(?=[£$€][0-9])"), lambda m: "circa "),
+    (re.compile(r"(?<=\b12):00\s(?=noon\b|midnight\b)"), lambda m: " "),
+    (re.compile(r"(?<=[0-9]:[0-5][0-9])\smins?\b\.?"), lambda m: " minutes"),
+    (  # of a clock: no inch is so large
+        re.compile(r"(?<![\w.,])([0-9]{1,2})['′’](1[2-9]|[2-5][0-9])[\"″”]"),
+        lambda m: f"{m[1]} minutes {m[2]} seconds",
+    ),
+    (re.compile(r"(?<=[-.\s][0-9]{4})\sx(?=[0-9]{2,5}(?!\w))"), lambda m: " extension "),
+    (re.compile(r"(?<=[0-9])[kK](?=\s(?:white\s|rose\s|yellow\s)?gold\b)"), lambda m: " karat"),
+    (re.compile(r"(?<=[a-z])\.(?=\w{2,30}\(\))"), lambda m: " dot "),
+    (re.compile(r"(?<=\w)\(\)"), lambda m: ""),
+    (re.compile(r"(?:(?<=`)|(?<=\b[Uu]se )|(?<=\bwith )|(?<=\bpass ))--(?=[a-z])"),
+     lambda m: "dash dash "),
+    (re.compile(r"(?:(?<!\S)|(?<=`))-(?=[a-zA-Z](?:[\s`.,;)]|$))"), lambda m: "dash "),
+    (re.compile(r"(?<!\S)\(?([a-hj-z])\)(?=\s\S)"), lambda m: f"{letter_names(m[1])},"),
     (re.compile(r"(?<=[0-9])\.[xX](?!\w)"), lambda m: " point ex"),
     (
         re.compile(r"(?<!\w)([Dd]ep|[Aa]rr)\.\s([0-2]?[0-9])[:.](?=[0-5][0-9])"),
@@ -437,7 +459,11 @@ _RULES: tuple[Rule, ...] = (
         lambda m: " century" + ("." if m[1] is not None else ""),
     ),
     (re.compile(r"(?<!\S)\*(?=[0-9]{1,3}\b)"), lambda m: "star "),
-    (re.compile(r"(?<!\w)#(?=[A-Z]{2,5}-?[0-9])"), lambda m: "number "),
+    (re.compile(r"(?<!\w)#\s?(?=of\b)"), lambda m: "number "),
+    (
+        re.compile(rf"\b({_NUMBERED})\s#(?=[A-Z0-9]{{0,5}}-?[0-9])", re.IGNORECASE),
+        lambda m: f"{m[1]} number ",
+    ),
     (
         re.compile(r"\b(OTP|[Cc]ode|[Pp]asscode|PIN)(:| is)?\s([0-9]{3})-([0-9]{3})(?![\w-])"),
         lambda m: f"{m[1]}{m[2] or ''} {' '.join(m[3])}, {' '.join(m[4])}",
@@ -452,7 +478,7 @@ _RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 _ANY = re.compile(
-    rf"[0-9&:;<>=|~º°⁺⁻ⁿ$£€{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[A-G]b\b|[½⅓⅔¼¾⅛⅜⅝⅞]|\b(?:lg|med)\.|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\.|App\."
+    rf"\(\)|--|#|p\.a|pop\.|[a-z]\)|[0-9&:;<>=|~º°⁺⁻ⁿ$£€{_SMALL}]|\b[NSEW]{{1,2}}\b|Phil|Ctrl|/|[-–]|fl\.|\([iv]|§|[Tt]emps?\.|Cmd|['’]n['’]|\b[A-G]b\b|[½⅓⅔¼¾⅛⅜⅝⅞]|\b(?:lg|med)\.|\s[AI]\.\s|\b[ivxl]{{1,6}}\b|Fed\.|App\."
 )
 
 

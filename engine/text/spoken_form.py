@@ -35,7 +35,9 @@ _SAFE = re.compile(
     r"(?<![^\s\"“(])(?<![0-9]\s)(?![rbc]\s|[A-G]b\s)[A-Za-z]?[a-z]{1,30}(?:['’][a-z]{1,3})?"
     r"(?:[,;:!?]?\s{1,20}(?=[a-z])(?![ivxl]{1,6}(?!\w))|(?<=[a-z]{3})\.\s{1,20}(?=[A-Za-z\"“]))"
 )
-_ABBREVIATED = re.compile(rf"(?:^|\W)(?:(?:{_SHORTENED})\.|et)\s*$", re.IGNORECASE)
+_ABBREVIATED = re.compile(
+    rf"(?:^|\W)(?:(?:{_SHORTENED})\.|et|m(?:r|s|rs)|dr|prof)\s*$", re.IGNORECASE
+)
 _SENTENCE = re.compile(r"(?<=[a-z][.?!]\s)[a-z]")
 _ENDS = (".", "?", "!")
 _WORD_OR_MARK = re.compile(r"[A-Za-z][A-Za-z']*|[.?!,;:]")
@@ -54,7 +56,7 @@ _LINKS = frozenset(  # words that have a capital in a heading alone
 _CALENDAR = frozenset(name.lower() for name in (*DAYS, *MONTHS) if name not in ("March", "May"))
 _SAME = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁄∕ſıİ", "0123456789//siI")  # patterns take them for others
 _BARE = BARE | SMALL | {"rn"}  # words without a mark that are said as others
-_PLAIN = re.compile(r"[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
+_PLAIN = re.compile(r"(?![A-Za-z]'s)[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
 
 
 def spoken_form(text: str) -> str:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 SCALES = {
     "k": "thousand", "m": "million", "mn": "million", "mm": "million", "mln": "million",
-    "bn": "billion", "b": "billion", "tn": "trillion", "t": "trillion", "trn": "trillion",
+    "bn": "billion", "b": "billion", "mio": "million", "mrd": "billion", "tn": "trillion",
+    "t": "trillion", "trn": "trillion",
 }  # fmt: skip
-SCALE = r"(?:thousand|million|billion|trillion|lakh|crore|mln|trn|bn|mn|tn|mm|MM|[kKmMbBtT])"
+SCALE = (
+    r"(?:thousand|million|billion|trillion|lakh|crore|Mio|Mrd|mln|trn|bn|mn|tn|mm|MM|[kKmMbBtT])"
+)
 CURRENCIES = {
     "$": ("dollar", "cent"), "£": ("pound", "penny"), "€": ("euro", "cent"), "¥": ("yen", ""),
     "₹": ("rupee", "paisa"), "₽": ("rouble", ""), "₩": ("won", ""), "₿": ("bitcoin", ""),
@@ -18,6 +21,8 @@ CURRENCIES = {
 CODES = {
     "USD": "US dollar", "EUR": "euro", "GBP": "pound", "JPY": "yen", "CHF": "Swiss franc",
     "CAD": "Canadian dollar", "AUD": "Australian dollar", "INR": "rupee", "CNY": "yuan",
+    "NZD": "New Zealand dollar", "HKD": "Hong Kong dollar", "SGD": "Singapore dollar",
+    "SEK": "Swedish krona", "PLN": "zloty", "ZAR": "rand", "KRW": "won", "MXN": "Mexican peso",
 }  # fmt: skip
 COUNTRIES = {"US": "US", "A": "Australian", "AU": "Australian", "C": "Canadian",
               "CA": "Canadian", "NZ": "New Zealand", "HK": "Hong Kong", "S": "Singapore"}  # fmt: skip  # noqa: E501
@@ -51,12 +56,15 @@ UNITS = {
     "mAh": "milliamp hour", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree",
     "º": "degree", "℃": "degree Celsius", "℉": "degree Fahrenheit", "K": "kelvin", "kcal":
     "kilocalorie", "cal": "calorie", "kJ": "kilojoule", "J": "joule", "hp": "horsepower",
-    "psi": "P S I", "Pa": "pascal", "kPa": "kilopascal", "hPa": "hectopascal", "dB": "decibel",
-    "rpm": "R P M", "bpm": "B P M", "fps": "F P S", "dpi": "D P I", "px": "pixel", "ha": "hectare",
+    "psi": "P S eye", "Pa": "pascal", "kPa": "kilopascal", "hPa": "hectopascal", "dB": "decibel",
+    "rpm": "R P M", "bpm": "B P M", "fps": "F P S", "dpi": "D P eye", "px": "pixel",
+    "ha": "hectare", "Wh": "watt hour", "MWh": "megawatt hour",
+    "GWh": "gigawatt hour", "TWh": "terawatt hour",
     "MP": "megapixel", "mpg": "mile per gallon", "cc": "C C", "ct": "carat", "N": "newton",
     "yr": "year", "yrs": "year", "mo": "month", "wk": "week", "wks": "week", "Ω": "ohm",
     "kΩ": "kilohm", "tsp": "teaspoon", "tbsp": "tablespoon", "ppm": "P P M", "kr": "krona",
     "kt": "knot", "kts": "knot", "mmHg": "millimeter of mercury",
+    "atm": "atmosphere", "dBm": "D B M",
     "KiB": "kibibyte", "MiB": "mebibyte", "GiB": "gibibyte", "TiB": "tebibyte", "Mb": "megabit",
     "Gb": "gigabit", "kb": "kilobit", "Mbit": "megabit", "Gbit": "gigabit", "kbit": "kilobit",
     "µF": "microfarad", "nF": "nanofarad", "pF": "picofarad",
@@ -80,9 +88,11 @@ PORTIONS = {"mL": "milliliter", "ml": "milliliter", "L": "liter", "kg": "kilogra
 SQUARES = {"mi": "square miles", "km": "square kilometers", "ft": "square feet"}
 POWERS = {"²": "square", "2": "square", "^2": "square", "³": "cubic", "3": "cubic", "^3": "cubic"}
 LENGTHS = ("km", "m", "cm", "mm", "mi", "ft", "in", "yd")
-_SAME = ("zloty", "hertz", "yen", "won", "horsepower", "yuan", "molar")
+_SAME = ("zloty", "hertz", "yen", "won", "horsepower", "yuan", "molar", "rand")
 _IRREGULAR = {"krona": "kronor", "foot": "feet", "penny": "pence", "inch": "inches", "lira": "lira"}
-_QUALIFIED = ("square", "cubic", "Swiss", "US", "Canadian", "Australian", "New", "Hong", "Zealand",
+_QUALIFIED = ("square", "cubic", "Swiss", "Swedish", "Mexican", "US",
+              "megawatt", "gigawatt", "terawatt", "watt", "Canadian", "Australian", "New", "Hong",
+              "Zealand",
               "Kong", "Singapore", "kilowatt", "milliamp", "newton", "light", "fluid", "foot",
               "pound")  # fmt: skip
 

@@ -1,0 +1,63 @@
+"""What strangers wrote to try the normaliser, and what a reader says for it."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import pytest
+
+from engine.text.spoken_form import SpokenForm, spoken_form
+
+
+@pytest.mark.parametrize(
+    ("written", "spoken"),
+    [
+        ('The yacht sold for €2,5 Mio in May; 3,5 kg cost 12,99 €, 1,5 % more.', 'The yacht sold for two point five million euros in May; three point five kilograms cost twelve point nine nine euros, one point five percent more.'),
+        ('She earns 45.000 € a year, he €38.500; fuel is €1.459 per litre.', 'She earns forty-five thousand euros a year, he thirty-eight thousand five hundred euros; fuel is one point four five nine euros per litre.'),
+        ('It has 1.234.567 people, 12 345 678 km of it and 45 000 members.', 'It has one million two hundred and thirty-four thousand five hundred and sixty-seven people, twelve million three hundred and forty-five thousand six hundred and seventy-eight kilometers of it and forty-five thousand members.'),
+        ('A 50¢ stamp, a $0.05 bag fee, parking at 5€/h, 99c each.', 'A fifty cent stamp, a five cent bag fee, parking at five euros per hour, ninety-nine cents each.'),
+        ('It pays $20k–$30k a year; 50 SEK and 100 NZD.', 'It pays twenty to thirty thousand dollars a year; fifty Swedish kronor and one hundred New Zealand dollars.'),
+        ('A 2TB SSD, a 65W USB charger and the 100m race on 35 mm film.', 'A two terabyte ess ess dee, a sixty-five watt you ess bee charger and the one hundred meter race on thirty-five millimeter film.'),
+        ('A 90-min. talk, a box of 30x20x15 cm at 20 psi, 300 dpi and 1 atm.', 'A ninety minute talk, a box of thirty by twenty by fifteen centimeters at twenty pee ess eye, three hundred dee pee eye and one atmosphere.'),
+        ('Solve 3x² - 5x + 2 = 0.', 'Solve three ex squared minus five ex plus two equals zero.'),
+        ('E = mc² and y = mx + b.', 'Ee equals em see squared and y equals em ex plus b.'),
+        ('H1 2024 was weak, FY24 and FY 2023/24 were not.', 'Aitch one twenty twenty-four was weak, fiscal year twenty-four and fiscal year twenty twenty-three twenty-four were not.'),
+        ('1066 and all that. 2024 was good; pre-1945 laws.', 'Ten sixty-six and all that. Twenty twenty-four was good; pre-nineteen forty-five laws.'),
+        ('A 3/4-ton truck and a 350-page book; 24-7.', 'A three quarter-ton truck and a three hundred and fifty page book; twenty-four seven.'),
+        ('My GPA is 3.9/4.0; a Phase 1/2 trial ran on Windows 10/11.', 'My gee pee eigh is three point nine out of four point zero; a phase one two trial ran on Windows ten eleven.'),
+        ("Earth's mass is 5.97 × 10^24 kg; the price per kWh.", "Earth's mass is five point nine seven times ten to the power of twenty-four kilograms; the price per kilowatt hour."),
+        ('It runs 30 Sept. – 2 Oct., then May 5 – June 3, Monday-Friday.', 'It runs the thirtieth of September to the second of October, then May fifth to June third, Monday to Friday.'),
+        ('At 9h15 or 14h30 for 1h30; it took 3\'45" or 3:45 min until 12:00 noon.', 'At nine fifteen or fourteen thirty for one hour thirty minutes; it took three minutes forty-five seconds or three forty-five minutes until twelve noon.'),
+        ('Meet at 5 p.m. Bring water at 5 p.m. Eastern time.', 'Meet at five pee em. Bring water at five pee em Eastern time.'),
+        ('#100DaysOfCode and #BLM in IMG_2034.JPG.', 'Hashtag one hundred days of code and hashtag bee ell em in img underscore two zero three four dot jay pee gee.'),
+        ('IBAN: DE89 3704 0044 0532 0130 00.', 'Iban: dee ee eight nine, three seven zero four, zero zero four four, zero five three two, zero one three zero, zero zero.'),
+        ('Apt. #7, Serial no. X7-4490, Order #A1B2C3.', 'Apartment number seven, Serial number ex seven four four nine zero, Order number eigh one bee two see three.'),
+        ('Call 415 555-2671 x204.', 'Call four one five, five five five, two six seven one extension two zero four.'),
+        ('The kings I, II and III; Chapters I–III; Parts II and IV; a II.', 'The kings one, two and three; Chapters one to three; Parts two and four; a two.'),
+        ('It was the Civil War I think. Henry VIII and I met. A size XL.', 'It was the civil war I think. Henry the eighth and I met. A size ex ell.'),
+        ("Mind your Ps and Qs; straight As; cross the t's, dot the i's.", 'Mind your pees and cues; straight eighs; cross the tees, dot the eyes.'),
+        ('Appendix A, then A, B and C; take the A train to W 4th St.', 'Appendix eigh, then eigh, bee and see; take the eigh train to West fourth Street.'),
+        ('JOHN WENT TO NYC.', 'John went to en why see.'),
+        ('WW2 for NYSE fans: Na+, Fe2+ and the DoD.', 'World War two for en why ess ee fans: en eigh plus, eff ee two plus and the dee oh dee.'),
+        ('O-O and O-O-O, blood type AB-.', 'Castles and castles queenside, blood type eigh bee minus.'),
+        ('I ❤️ it.', 'I love it.'),
+        ('He said so[1] and left.[2, 3] Then back.', 'He said so and left. Then back.'),
+        ('Act V, scene i', 'Act five, scene one'),
+        ('A line<br>another; &pound;20 &copy; 2020.', 'A line another; twenty pounds copyright twenty twenty.'),
+        ('# of people', 'Number of people'),
+        ('From 3pm GMT / 10am EST s/he slept.', 'From three pee em gee em tee, ten eigh em ee ess tee she or he slept.'),
+        ('It grew 0.5 pp. It fell 2% in growth p.a.', 'It grew zero point five percentage points. It fell two percent in growth per annum.'),
+        ('foo_bar() with `--verbose` or -v; 18k gold.', 'Foo bar with dash dash verbose or dash v; eighteen karat gold.'),
+        ('a) first b) second', 'Eigh, first bee, second'),
+        ('Rihanna ft. Drake, attn: Bob, w.r.t. the pop. of Rome.', 'Rihanna featuring Drake, attention: Bob, with respect to the population of Rome.'),
+        ('Mr and Mrs Smith. Turn left on Oak St. Then go.', 'Mister and Missus Smith. Turn left on Oak Street. Then go.'),
+        ('Version 3.11; Lat 51.5, Lon -0.12; a 1 : 3 ratio.', 'Version three point eleven; Latitude fifty-one point five, Longitude minus zero point one two; a one to three ratio.'),
+        ('In A.D. 1066, c. £50, see Jones 2003a.', 'In eigh dee ten sixty-six, circa fifty pounds, see Jones two thousand and three, eigh.'),
+        ('john@example.com', 'John at example dot com'),
+    ],
+)  # fmt: skip
+def test_what_strangers_wrote_is_said(written: str, spoken: str) -> None:
+    assert spoken_form(written) == spoken
+    form = SpokenForm()
+    pieces = [form.append(mark) for mark in written]
+    assert "".join([*pieces, form.close()]).strip() == spoken
