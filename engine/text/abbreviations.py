@@ -179,7 +179,7 @@ _LETTER_A = re.compile(
     r"(?<!\w)A(?=\s(?:to|or|and|&|→|->)\s[B-Z]\b)"
 )
 _LETTERS_OF = re.compile(  # "Ps and Qs", "A's"; "As", "Is", "Ms" and "Us" are words
-    r"(?<![\w'’.])(?:([B-HJ-LN-TW-Z])s(?!\s[0-9])|(?<=[Ss]traight )(A)s|([A-Za-z])['’]s)(?!\w)"
+    r"(?<![\w'’.])(?:([B-HJ-LN-TW-Z])s(?!\s[0-9])|(?<=[Ss]traight )(A)s|([A-Za-z])['’]s)(?![\w'’])"
 )
 _HYPHENED = re.compile(r"(?<!\w['’])(?<![\w-])([A-Za-z])-(?=[a-z]{2})")
 _SURNAME = re.compile(r"\s[A-Z][a-z]")

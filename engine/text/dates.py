@@ -25,6 +25,9 @@ _ISO = re.compile(
 _SLASHED = re.compile(
     rf"(?<![\w./-])(0?[1-9]|[12][0-9]|3[01])([/.-])(0?[1-9]|[12][0-9]|3[01])\2({_YEAR}|[0-9]{{2}})(?![\w/-]|\.[0-9])"
 )
+_NUMBERED_MONTH = re.compile(  # 01/2020, 2024-05; "2010-12" are years
+    r"(?<![\w./-])(?:(0[1-9]|1[0-2])/((?:19|20)[0-9]{2})|((?:19|20)[0-9]{2})-(0[1-9]|1[0-2]))(?![\w/-]|[.,][0-9])"
+)
 _MONTH_DAY = re.compile(
     rf"\b({_MONTH})\s([0-3]?[0-9])(?:st|nd|rd|th)?(?:\s?[-–]\s?([0-3]?[0-9])(?:st|nd|rd|th)?)?"
     rf"(?:,?\s({_YEAR}))?{_NO_MORE}"
@@ -148,6 +151,7 @@ def dates(text: str) -> str:
     text = _LOGGED.sub(lambda m: f"{m[1]} {m[2]} {full_year(m[3])}", text)
     text = _DECADE_OF.sub(lambda m: f"'{m[1]}", text)
     text = _ISO.sub(_say_iso, text)
+    text = _NUMBERED_MONTH.sub(_say_numbered_month, text)
     text = _SLASHED.sub(_say_slashed, text)
     for slashed in (_ON_SLASHED, _BY_SLASHED):
         text = slashed.sub(lambda m: f"{MONTHS[int(m[1]) - 1]} {ordinal(m[2])}", text)
@@ -258,6 +262,13 @@ def full_year(digits: str) -> str:
 
 def _say_iso(match: re.Match[str]) -> str:
     return f"{MONTHS[int(match[2]) - 1]} {ordinal(match[3])}, {year(match[1])}"
+
+
+def _say_numbered_month(match: re.Match[str]) -> str:
+    month, when = match[1] or match[4], match[2] or match[3]
+    if match[4] and month > when[2:]:
+        return match[0]
+    return f"{MONTHS[int(month) - 1]} {year(when)}"
 
 
 def _say_slashed(match: re.Match[str]) -> str:

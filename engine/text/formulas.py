@@ -122,7 +122,7 @@ _RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 _ANY = re.compile(
-    r"[(√∛!/:=+⁺⁻]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|aaS|pKa|(?:sin|cos|tan)[²³⁻^]|[-−][a-z]\b"
+    r"[(√∛!/:=+⁺⁻]|°[CF]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|aaS|pKa|(?:sin|cos|tan)[²³⁻^]|[-−][a-z]\b"
 )
 
 

@@ -52,6 +52,7 @@ _TAGS = (  # of pages and of speech; other names in angle brackets are somebody'
 _BLOCK = re.compile(
     r"\s?</?(?:br|p|li|div|h[1-6]|tr|td|th|ul|ol)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
 )
+_CODE = re.compile(r"`([^`\n]{1,200})`")
 _TAG = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]{{0,200}})?/?>", re.IGNORECASE)
 _NAMED = re.compile(r"</?([A-Za-z][\w.-]{0,40})/?>")  # "<anna> hello"
 _NOTE = re.compile(r"(?<=[\w.,;!?])\[[0-9]{1,3}\]")
@@ -100,7 +101,8 @@ def layout(text: str, first: bool) -> str:
 
 def plain_marks(text: str) -> str:
     """Signs as words or pauses; letters without accents; the rest left out."""
-    text = _NAMED.sub(r"\1, ", _TAG.sub("", text.translate(_QUOTES)))
+    text = _CODE.sub(r"\1", text).translate(_QUOTES)
+    text = _NAMED.sub(r"\1, ", _TAG.sub("", text))
     text = _NOTE.sub("", text)
     text = _GREEK.sub(_say_greek, text)
     text = _ELLIPSIS.sub(_pause, text)

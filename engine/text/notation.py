@@ -29,7 +29,8 @@ _SPECIES = (  # behind a shortened genus; common endings of Latin
     r"melanogaster|difficile|diff|avium|tigris|lupus|officinale)\b"
 )
 _LANGUAGES = (
-    "[Vv]ersion|Python|Node|PHP|Ruby|Django|Ubuntu|Debian|Java|iOS|macOS|Android|Kotlin|Rails"
+    r"[Vv]ersion(?=\s[1-9])|Python|Node|PHP|Ruby|Django|Ubuntu|Debian|Java|iOS|macOS|Android|"
+    "Kotlin|Rails"
 )
 _TYPES = "int|string|float|bool|char|double|str|String|Integer|Object|any|number|[TKV]"
 _OPERAND = r"(?:[a-zA-Z]|[-−]?[0-9]{1,9}(?:\.[0-9]{1,6})?)"
@@ -107,6 +108,11 @@ _RULES: tuple[Rule, ...] = (
         re.compile(r"(?<![\w-])O-O(-O)?(?![\w-])"),
         lambda m: f"castles{' queenside' if m[1] else ''}",
     ),
+    (re.compile(r"(?<=[a-z])\.(?=\w{2,30}\(\))"), lambda m: " dot "),
+    (re.compile(r"(?<=\w)\(\)"), lambda m: ""),
+    (re.compile(r"(?:(?<=`)|(?<=\b[Uu]se )|(?<=\bwith )|(?<=\bpass ))--(?=[a-z])"),
+     lambda m: "dash dash "),
+    (re.compile(r"(?:(?<!\S)|(?<=`))-(?=[a-zA-Z](?:[\s`.,;)]|$))"), lambda m: "dash "),
     (_PROGRESSION, _say_progression),
     (
         re.compile(r"(?<![\w/])([2-9]|12)/(2|4|8|16)(?=\s(?:time|metre|meter)\b)"),
@@ -218,7 +224,7 @@ _RULES: tuple[Rule, ...] = (
     (re.compile(r"\bTL;\s?DR\b"), lambda m: letter_names("TLDR")),
 )  # fmt: skip
 _ANY = re.compile(
-    r"O-O|\b[NSEW]{1,2}\b|°|[0-9]{3}-[0-9]|[QH][1-4]['’]|\(M\)|[/#♯♭:<>^~;*]|(?<!\w)[A-G](?:[b-]|(?:maj|min|m|sus|dim|aug|add)(?![a-z]))|\s[A-Z]\.\s[a-z]|^[A-Z]\.\s[a-z]|e\.\scoli|\b7[0-8]7\b|[a-z]\s[0-9]{1,4}"
+    r"O-O|\(\)|--|(?:^|[\s`])-[a-zA-Z]|\b[NSEW]{1,2}\b|°|[0-9]{3}-[0-9]|[QH][1-4]['’]|\(M\)|[/#♯♭:<>^~;*]|(?<!\w)[A-G](?:[b-]|(?:maj|min|m|sus|dim|aug|add)(?![a-z]))|\s[A-Z]\.\s[a-z]|^[A-Z]\.\s[a-z]|e\.\scoli|\b7[0-8]7\b|[a-z]\s[0-9]{1,4}"
 )
 
 

@@ -56,9 +56,7 @@ _TALL = re.compile(
 )
 _DIVIDED = re.compile(r"(?<![\w.,/])([0-9]{1,9})\s?/\s?([0-9]{1,9})(?=\s?=)")
 _PRODUCT = re.compile(r"(?<=[0-9])\s?[x×]\s?(?=[0-9]{1,9}\s?[=≠<>≤≥≈])")
-_RATED = re.compile(
-    r"(?<![\w.,/])([0-9]{1,3}\.[0-9]{1,2})/([0-9]{1,3}(?:\.[0-9])?)(?![\w/]|[.,][0-9])"
-)
+_RATED = re.compile(r"(?<![\w.,/])([0-9]{1,3}\.[0-9]{1,2})/([0-9]{1,3}(?:\.0)?)(?![\w/]|[.,][0-9])")
 _MEASURE = re.compile(
     rf"{_FREE}(?P<minus>[-−])?(?:(?P<low>{NUMBER}){_DASH})?(?P<amount>{NUMBER})(?P<space>[\s-]?)"
     rf"(?:(?P<power>sq|cu)\.?\s(?P<plain>ft|m|km|mi|in|yd)|(?P<unit>{_UNIT})(?P<raised>[²³]|\^[23]|(?<=[0-9ckm\s]m)[23](?![0-9]))?"
@@ -98,7 +96,7 @@ _LONE = re.compile(
     rf"(?<![\w°/])(?:({'|'.join(LENGTHS)})([²³])|({_UNIT})/({_PERIOD})|(µ[gms]|µm)|([kMGT]Wh|[kMG]Hz|[MG]bps))(?![\w/])"
 )
 _COMPASS = re.compile(r"(?<=[0-9])\s?°\s?([NSEW])(?!\w)")
-_SEASON = re.compile(r"(?<![\w.,/-])([12][0-9]{3})/([0-9]{2})(?![\w/])")
+_SEASON = re.compile(r"(?<![\w.,/-])([12][0-9]{3})/([0-9]{2}|[12][0-9]{3})(?![\w/])")
 _ORDINALS = re.compile(r"(?<=[0-9](?:st|nd|rd|th))\s?[-–]\s?(?=[0-9]{1,4}(?:st|nd|rd|th))")
 _COMPARED = re.compile(r"(?<![\w<>])([<>])\s?(?=[0-9$£€.])")
 _TIMES = re.compile(
@@ -409,8 +407,10 @@ def _say_feet(match: re.Match[str]) -> str:
 
 
 def _say_season(match: re.Match[str]) -> str:
-    follows = int(match[2]) == (int(match[1]) + 1) % 100
-    return f"{year(match[1])} {pair(match[2])}" if follows else match[0]
+    later = str(int(match[1]) + 1)
+    if not later.endswith(match[2]):
+        return match[0]
+    return f"{year(match[1])} {year(later) if match[2] == later else pair(match[2])}"
 
 
 def _say_scientific(match: re.Match[str]) -> str:

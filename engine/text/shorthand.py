@@ -70,7 +70,7 @@ def _say_inches(match: re.Match[str]) -> str:
     if match[2] == '"' and match.string[: match.start()].count('"') % 2:
         return match[0]
     ends = re.match(r"\s?(?:[.,;:)]|$)", match.string[match.end() :])
-    return f"{match[1]} inch{'es' if ends else ''}"
+    return f"{match[1]} of an inch" if ends else f"{match[1]} inch"
 
 
 def _say_expiry(match: re.Match[str]) -> str:
@@ -87,6 +87,12 @@ def _say_sides(match: re.Match[str]) -> str:
     single = re.match(r"\s[a-z]{3}", match.string[match.end() :])
     last = f"foot {more}" if more else "foot" if single else "feet"
     return f"{first} by {length} {last}"
+
+
+def _say_item(match: re.Match[str]) -> str:
+    """ "(a) one", "b) two"; no end of brackets that were opened before."""
+    opened = match.string[: match.start()].count("(") > match.string[: match.start()].count(")")
+    return match[0] if opened and not match[1] else f"{letter_names(match[2])},"
 
 
 def _say_odds(match: re.Match[str]) -> str:
@@ -266,7 +272,7 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]} kay",
     ),
     (
-        re.compile(rf"(?<![\w.,])([0-9]{{1,4}}(?:\.[0-9]{{1,3}})?)m\s(?=(?:{_THINGS})\b)"),
+        re.compile(rf"(?<![\w.,])([0-9]{{1,4}}(?:\.[0-9]{{1,3}})?)\s?m\s(?=(?:{_THINGS})\b)"),
         lambda m: f"{m[1]} million ",
     ),
     (
@@ -423,6 +429,17 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]} {m[2]} {m[3]}",
     ),
     (re.compile(r"\bFY\s?(?=['’]?[0-9])"), lambda m: "fiscal year "),
+    (re.compile(r"(?<!\w)#(?=[A-Z]{1,5}-[0-9])"), lambda m: "number "),
+    (re.compile(r"(?:(?<=[½¼¾⅛⅜⅝⅞])|(?<=[0-9]/[248]))\s?[x×]\s?(?=[0-9])"), lambda m: " by "),
+    (re.compile(r"°\s(?=[CF](?!\w))"), lambda m: "°"),
+    (re.compile(r"(?<=[0-9])\sdegrees\s(?=[CF](?![\w'’]))"), lambda m: "°"),
+    (re.compile(r"(?<=[0-9])\s?([mk])\.p\.h\.?(?=\W|$)"), lambda m: f" {m[1]}ph"),
+    (
+        re.compile(r"(?:(?<=\bof )|(?<=\bhit ))([0-9]{2,3})([CF])(?![\w'’-])"),
+        lambda m: f"{m[1]}°{m[2]}",
+    ),
+    (re.compile(r"\([cC]\)\s(?=(?:19|20)[0-9]{2}(?!\w))"), lambda m: "© "),
+    (re.compile(r"\b([Cc]opyright)\s©"), lambda m: m[1]),
     (re.compile(r"\bpop\.(?=\sof\b)"), lambda m: "population"),
     (re.compile(r"(?<![\w.])c\.\s?(?=[£$€][0-9])"), lambda m: "circa "),
     (re.compile(r"(?<=\b12):00\s(?=noon\b|midnight\b)"), lambda m: " "),
@@ -433,12 +450,7 @@ _RULES: tuple[Rule, ...] = (
     ),
     (re.compile(r"(?<=[-.\s][0-9]{4})\sx(?=[0-9]{2,5}(?!\w))"), lambda m: " extension "),
     (re.compile(r"(?<=[0-9])[kK](?=\s(?:white\s|rose\s|yellow\s)?gold\b)"), lambda m: " karat"),
-    (re.compile(r"(?<=[a-z])\.(?=\w{2,30}\(\))"), lambda m: " dot "),
-    (re.compile(r"(?<=\w)\(\)"), lambda m: ""),
-    (re.compile(r"(?:(?<=`)|(?<=\b[Uu]se )|(?<=\bwith )|(?<=\bpass ))--(?=[a-z])"),
-     lambda m: "dash dash "),
-    (re.compile(r"(?:(?<!\S)|(?<=`))-(?=[a-zA-Z](?:[\s`.,;)]|$))"), lambda m: "dash "),
-    (re.compile(r"(?<!\S)\(?([a-hj-z])\)(?=\s\S)"), lambda m: f"{letter_names(m[1])},"),
+    (re.compile(r"(?<!\S)(\(?)([a-hj-z])\)(?=\s\S)"), _say_item),
     (re.compile(r"(?<=[0-9])\.[xX](?!\w)"), lambda m: " point ex"),
     (
         re.compile(r"(?<!\w)([Dd]ep|[Aa]rr)\.\s([0-2]?[0-9])[:.](?=[0-5][0-9])"),

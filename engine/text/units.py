@@ -62,8 +62,10 @@ UNITS = {
     "GWh": "gigawatt hour", "TWh": "terawatt hour",
     "MP": "megapixel", "mpg": "mile per gallon", "cc": "C C", "ct": "carat", "N": "newton",
     "yr": "year", "yrs": "year", "mo": "month", "wk": "week", "wks": "week", "Ω": "ohm",
+    "nmi": "nautical mile",
     "kΩ": "kilohm", "tsp": "teaspoon", "tbsp": "tablespoon", "ppm": "P P M", "kr": "krona",
-    "kt": "knot", "kts": "knot", "mmHg": "millimeter of mercury",
+    "kt": "knot", "kts": "knot", "kn": "knot",
+    "mol": "mole", "lm": "lumen", "mmHg": "millimeter of mercury",
     "atm": "atmosphere", "dBm": "D B M",
     "KiB": "kibibyte", "MiB": "mebibyte", "GiB": "gibibyte", "TiB": "tebibyte", "Mb": "megabit",
     "Gb": "gigabit", "kb": "kilobit", "Mbit": "megabit", "Gbit": "gigabit", "kbit": "kilobit",
@@ -90,7 +92,7 @@ POWERS = {"²": "square", "2": "square", "^2": "square", "³": "cubic", "3": "cu
 LENGTHS = ("km", "m", "cm", "mm", "mi", "ft", "in", "yd")
 _SAME = ("zloty", "hertz", "yen", "won", "horsepower", "yuan", "molar", "rand")
 _IRREGULAR = {"krona": "kronor", "foot": "feet", "penny": "pence", "inch": "inches", "lira": "lira"}
-_QUALIFIED = ("square", "cubic", "Swiss", "Swedish", "Mexican", "US",
+_QUALIFIED = ("square", "cubic", "Swiss", "Swedish", "Mexican", "nautical", "US",
               "megawatt", "gigawatt", "terawatt", "watt", "Canadian", "Australian", "New", "Hong",
               "Zealand",
               "Kong", "Singapore", "kilowatt", "milliamp", "newton", "light", "fluid", "foot",

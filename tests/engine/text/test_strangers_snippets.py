@@ -54,6 +54,14 @@ from engine.text.spoken_form import SpokenForm, spoken_form
         ('Version 3.11; Lat 51.5, Lon -0.12; a 1 : 3 ratio.', 'Version three point eleven; Latitude fifty-one point five, Longitude minus zero point one two; a one to three ratio.'),
         ('In A.D. 1066, c. £50, see Jones 2003a.', 'In eigh dee ten sixty-six, circa fifty pounds, see Jones two thousand and three, eigh.'),
         ('john@example.com', 'John at example dot com'),
+        ('See ticket (#HR-1234) of 05/2020 and 2024-05, not 2010-12.', 'See ticket, number aitch ar one two three four, of May twenty twenty and May twenty twenty-four, not twenty ten to twelve.'),
+        ('The 1999/2000 season; 20 000 leagues; 1.5 m people.', 'The nineteen ninety-nine two thousand season; twenty thousand leagues; one point five million people.'),
+        ('A sheet of 8½ x 11 or 8 1/2 x 11, the gap is 3/4".', 'A sheet of eight and a half by eleven or eight and a half by eleven, the gap is three quarters of an inch.'),
+        ('At 100° C or 100 degrees F, a high of 72F, 4°C–8°C.', 'At one hundred degrees Celsius or one hundred degrees Fahrenheit, a high of seventy-two degrees Fahrenheit, four degrees Celsius to eight degrees Celsius.'),
+        ('At 60 m.p.h. he went 5 nmi at 20 kn.', 'At sixty miles per hour he went five nautical miles at twenty knots.'),
+        ("Copyright (c) 2019 Bob; (c) 2020; Theodore Ts'o.", "Copyright twenty nineteen Bob; copyright twenty twenty; Theodore Ts'o."),
+        ('It takes (about 15 s) in all; (b) the rest.', 'It takes, about fifteen seconds, in all; bee, the rest.'),
+        ('The `wait` of `15s` is long.', 'The wait of fifteen seconds is long.'),
     ],
 )  # fmt: skip
 def test_what_strangers_wrote_is_said(written: str, spoken: str) -> None:
