@@ -17,6 +17,7 @@ _ENDINGS = (
     "es|it|nl|se|no|dk|fi|be|ie|pl|br|ru"
 )
 _FILES = (
+    "cpp|java|sh|css|sql|ya?ml|ini|log|bat|svg|gz|php|mov|avi|flac|ogg|webp|odt|"
     "txt|pdf|docx?|xlsx?|pptx?|csv|json|xml|html?|jpe?g|png|gif|mp3|mp4|wav|zip|py|js|exe|epub|md"
 )
 _SAID_ENDINGS = {
@@ -31,6 +32,9 @@ _SAID_ENDINGS = {
     "co",
     "dev",
     "docx",
+    "java",
+    "log",
+    "bat",
     "zip",
 }
 _SERVICES = {
@@ -41,7 +45,9 @@ _LOCAL = r"[A-Za-z0-9][A-Za-z0-9_%+-]{0,63}(?:\.[A-Za-z0-9_%+-]{1,64}){0,6}"
 _HOST = r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,6}"
 _TAIL = r"(?:[/?#][^\s<>\"“”]{0,200})?"
 _MAIL = re.compile(rf"(?<![\w@]){_LOCAL}@{_HOST}(?![\w@])")
-_URL = re.compile(r"(?<![\w@])(?:https?://|ftp://|www\.)[^\s<>\"“”]{1,300}", re.IGNORECASE)
+_URL = re.compile(
+    r"(?<![\w@])(?:https?://|ftp://|file:///?|www\.)[^\s<>\"“”]{1,300}", re.IGNORECASE
+)
 _DOMAIN = re.compile(
     rf"(?<![\w@.-])(?:{_HOST})\.(?:{_ENDINGS})(?::[0-9]{{2,5}})?{_TAIL}(?![\w@])(?!\.[a-z0-9])"
 )
@@ -147,7 +153,9 @@ def _say_tag(match: re.Match[str]) -> str:
 
 def _say_url(url: str) -> str:
     core = url.rstrip(".,;:!?)'’]")
-    spoken = _say_address(re.sub(r"^(?:https?|ftp)://", "", core, flags=re.IGNORECASE).rstrip("/"))
+    spoken = _say_address(
+        re.sub(r"^(?:https?|ftp|file)://", "", core, flags=re.IGNORECASE).rstrip("/")
+    )
     return spoken + url[len(core) :].replace(")", "")
 
 
@@ -236,7 +244,7 @@ def _group(digits: str) -> str:
 
 
 def _say_phone(match: re.Match[str], before: str) -> str:
-    written = match[0]
+    written = match[0].replace("(0)", "") if match[0][0] == "+" else match[0]
     groups = re.findall(r"[0-9]+", written)
     count = sum(map(len, groups))
     left = (before + match.string[: match.start()])[-30:]
@@ -292,6 +300,8 @@ def _code_digits(digits: str) -> str:
         return spelled(digits)
     if len(digits) < 3 or digits.endswith("00"):
         return cardinal(digits)
+    if len(digits) == 3 and digits[2] == "0":  # "A380", "F-150"
+        return f"{cardinal(digits[0])} {cardinal(digits[1:])}"
     return spelled(digits)
 
 

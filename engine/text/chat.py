@@ -31,6 +31,7 @@ _RULES: tuple[Rule, ...] = (
         lambda m: "love",
     ),
     (_SMILEY, lambda m: ""),
+    (re.compile(r"(?<!\S)(?:RE|FW):(?=\s)"), lambda m: {"R": "Re:", "F": "Forward:"}[m[0][0]]),
     (re.compile(r"\b([Pp])ls\.(?=\s[a-z])"), lambda m: f"{m[1]}lease"),
     (  # no road M8, no postcode W8
         re.compile(

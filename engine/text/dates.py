@@ -175,6 +175,8 @@ def dates(text: str) -> str:
 
 def _say_short_decade(match: re.Match[str]) -> str:
     """ "'90s", "his 30s"; "wait 30s" are seconds."""
+    if match[2] == "10" and not match[1]:  # No. 10's
+        return match[0]
     named = match[1] or match[0][-2] in "'’" or _DECADE_BEFORE.search(match.string[: match.start()])
     return decade(match[2]) if named else match[0]
 

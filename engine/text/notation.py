@@ -148,7 +148,7 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]} {m[2]} point {m[3]}",
     ),
     (
-        re.compile(r"\blocalhost:([0-9]{2,5})(?!\w)"),
+        re.compile(r"(?<!/)\blocalhost:([0-9]{2,5})(?!\w)"),
         lambda m: f"localhost port {' '.join(m[1])}",
     ),
     (re.compile(r"(?<=\bchmod )([0-7]{3,4})(?!\w)"), lambda m: " ".join(m[1])),

@@ -31,7 +31,17 @@ def _say_pages(match: re.Match[str]) -> str:
     return f"{match[1]} {first}{f' to {last}' if last else ''}"
 
 
+def _say_item(match: re.Match[str]) -> str:
+    """ "(a) one", "b) two"; no end of brackets that were opened before."""
+    opened = match.string[: match.start()].count("(") > match.string[: match.start()].count(")")
+    return match[0] if opened and not match[1] else f"{letter_names(match[2])},"
+
+
 REFERENCES: tuple[Rule, ...] = (
+    (re.compile(r"(?<!\S)(\(?)([a-hj-z])\)(?=\s\S)"), _say_item),
+    (re.compile(r"\bpop\.(?=\sof\b)"), lambda m: "population"),
+    (re.compile(r"(?<![\w.])c\.\s?(?=[£$€][0-9])"), lambda m: "circa "),
+    (re.compile(r"\b([Nn])o\.(?=:\s?[0-9+(])"), lambda m: f"{m[1]}umber"),
     (  # notes
         re.compile(r"(?:(?<=[a-z]{2})|(?<=[.,;:!?\"”]))\[[1-9][0-9]{0,2}(?:[,–-]\s?[0-9]{1,3}){0,4}\]"),
         lambda m: "",

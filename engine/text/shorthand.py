@@ -89,12 +89,6 @@ def _say_sides(match: re.Match[str]) -> str:
     return f"{first} by {length} {last}"
 
 
-def _say_item(match: re.Match[str]) -> str:
-    """ "(a) one", "b) two"; no end of brackets that were opened before."""
-    opened = match.string[: match.start()].count("(") > match.string[: match.start()].count(")")
-    return match[0] if opened and not match[1] else f"{letter_names(match[2])},"
-
-
 def _say_odds(match: re.Match[str]) -> str:
     """ "at 7/2", more than a whole, are odds; "at 1/2" is a half."""
     before, high, low, named = match.groups()
@@ -440,8 +434,14 @@ _RULES: tuple[Rule, ...] = (
     ),
     (re.compile(r"\([cC]\)\s(?=(?:19|20)[0-9]{2}(?!\w))"), lambda m: "© "),
     (re.compile(r"\b([Cc]opyright)\s©"), lambda m: m[1]),
-    (re.compile(r"\bpop\.(?=\sof\b)"), lambda m: "population"),
-    (re.compile(r"(?<![\w.])c\.\s?(?=[£$€][0-9])"), lambda m: "circa "),
+    (
+        re.compile(r"(?<=\b[Tt]he )(5|10)[kK](?=\s(?:in|at|on|today|this|last)\b|[,.;])"),
+        lambda m: f"{m[1]} kay",
+    ),
+    (  # of wood
+        re.compile(r"(?<![\w.])([0-9])x([0-9])s(?!\w)"),
+        lambda m: f"{m[1]} by {cardinal(m[2])}{'es' if m[2] == '6' else 's'}",
+    ),
     (re.compile(r"(?<=\b12):00\s(?=noon\b|midnight\b)"), lambda m: " "),
     (re.compile(r"(?<=[0-9]:[0-5][0-9])\smins?\b\.?"), lambda m: " minutes"),
     (  # of a clock: no inch is so large
@@ -450,7 +450,6 @@ _RULES: tuple[Rule, ...] = (
     ),
     (re.compile(r"(?<=[-.\s][0-9]{4})\sx(?=[0-9]{2,5}(?!\w))"), lambda m: " extension "),
     (re.compile(r"(?<=[0-9])[kK](?=\s(?:white\s|rose\s|yellow\s)?gold\b)"), lambda m: " karat"),
-    (re.compile(r"(?<!\S)(\(?)([a-hj-z])\)(?=\s\S)"), _say_item),
     (re.compile(r"(?<=[0-9])\.[xX](?!\w)"), lambda m: " point ex"),
     (
         re.compile(r"(?<!\w)([Dd]ep|[Aa]rr)\.\s([0-2]?[0-9])[:.](?=[0-5][0-9])"),

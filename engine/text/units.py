@@ -53,7 +53,8 @@ UNITS = {
     "secs": "second", "min": "minute", "mins": "minute", "h": "hour", "hr": "hour", "hrs": "hour",
     "kW": "kilowatt", "kWh": "kilowatt hour", "MW": "megawatt", "GW": "gigawatt", "W": "watt",
     "V": "volt", "mV": "millivolt", "kV": "kilovolt", "A": "amp", "mA": "milliamp",
-    "mAh": "milliamp hour", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree",
+    "mAh": "milliamp hour",
+    "Ah": "amp hour", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree",
     "º": "degree", "℃": "degree Celsius", "℉": "degree Fahrenheit", "K": "kelvin", "kcal":
     "kilocalorie", "cal": "calorie", "kJ": "kilojoule", "J": "joule", "hp": "horsepower",
     "psi": "P S eye", "Pa": "pascal", "kPa": "kilopascal", "hPa": "hectopascal", "dB": "decibel",
@@ -95,7 +96,8 @@ _IRREGULAR = {"krona": "kronor", "foot": "feet", "penny": "pence", "inch": "inch
 _QUALIFIED = ("square", "cubic", "Swiss", "Swedish", "Mexican", "nautical", "US",
               "megawatt", "gigawatt", "terawatt", "watt", "Canadian", "Australian", "New", "Hong",
               "Zealand",
-              "Kong", "Singapore", "kilowatt", "milliamp", "newton", "light", "fluid", "foot",
+              "Kong", "Singapore", "kilowatt", "milliamp",
+              "amp", "newton", "light", "fluid", "foot",
               "pound")  # fmt: skip
 
 

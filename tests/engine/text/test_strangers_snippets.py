@@ -62,6 +62,13 @@ from engine.text.spoken_form import SpokenForm, spoken_form
         ("Copyright (c) 2019 Bob; (c) 2020; Theodore Ts'o.", "Copyright twenty nineteen Bob; copyright twenty twenty; Theodore Ts'o."),
         ('It takes (about 15 s) in all; (b) the rest.', 'It takes, about fifteen seconds, in all; bee, the rest.'),
         ('The `wait` of `15s` is long.', 'The wait of fifteen seconds is long.'),
+        ('A Ford F-150, an Airbus A380 and flight MH370.', 'A ford eff one fifty, an airbus eigh three eighty and flight em aitch three seven zero.'),
+        ('She ran the 10K in 45:10 past 2x4s and 2x6s.', 'She ran the ten kay in forty-five ten past two by fours and two by sixes.'),
+        ("No. 10's response; fax no.: 555 0123.", "Number ten's response; fax number: five five five, zero one two three."),
+        ('RE: a 7Ah battery', 'Re: a seven amp hour battery'),
+        ('Ring +33 (0)1 42 68 53 00.', 'Ring plus three three, one, four two, six eight, five three, zero zero.'),
+        ('See http://localhost:8080/api/users or file:///home/me/a.pdf.', 'See localhost colon eight zero eight zero slash eigh pee eye slash users or slash home slash me slash eigh dot pee dee eff.'),
+        ('Edit main.cpp, HelloWorld.java and run.sh.', 'Edit main dot see pee pee, hello world dot java and run dot ess aitch.'),
     ],
 )  # fmt: skip
 def test_what_strangers_wrote_is_said(written: str, spoken: str) -> None:
