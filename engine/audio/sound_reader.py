@@ -107,6 +107,8 @@ def _plain_blocks(file: IO[bytes], check: Check) -> Generator[Block, None, None]
                 raise InvalidAudio(
                     "{format} files are not read. {advice}", format=sound.format, advice=READABLE
                 )
+            if "MPEG" in sound.subtype:  # soundfile seeks after each block to where it is: in an
+                sound._info.seekable = 0  # MP3 amid a frame's bits, and libmpg123 logs errors
             frames, count = _promised(sound), 0
             check(sound.samplerate, sound.channels, frames)
             while len(block := sound.read(_BLOCK, dtype="float32", always_2d=True)):

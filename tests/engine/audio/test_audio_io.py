@@ -42,6 +42,19 @@ def test_every_format_reads_back_as_long_as_it_was(tmp_path: Path, ending: str) 
     assert len(wave) / SAMPLE_RATE == pytest.approx(2.5, abs=0.1)
 
 
+def test_a_long_mp3_is_read_whole_and_without_a_word(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Bursts, so that frames borrow bits of those before, over several blocks."""
+    path, time = tmp_path / "bursts.mp3", np.arange(20 * SAMPLE_RATE) / SAMPLE_RATE
+    wave = np.random.default_rng(0).normal(0, 0.1, len(time)) * (np.sin(4 * time) > 0)
+    soundfile.write(path, wave, SAMPLE_RATE, bitrate_mode="CONSTANT", compression_level=0.5)
+    with path.open("rb") as file:
+        read, _, _ = read_sound(file, 60.0, lambda *_: None)
+    np.testing.assert_allclose(read, soundfile.read(path)[0], atol=1e-6)
+    assert not capfd.readouterr().err  # libmpg123's, written past Python
+
+
 @pytest.mark.parametrize("ending", [".wav", ".flac", ".aiff"])
 def test_lossless_formats_keep_every_sample_whatever_the_chunks(
     tmp_path: Path, ending: str
