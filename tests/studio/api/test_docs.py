@@ -1,4 +1,4 @@
-"""Every example of docs/api.md is run, as it stands, against a server with page and API."""
+"""Every example of docs/api.md and docs/script.md is run, as it stands, against a server."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from tests.studio.api.routes.test_voices import recording
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs" / "api.md"
-BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", DOCS.read_text("utf-8"), re.M | re.S)
+TEXTS = DOCS.read_text("utf-8") + (ROOT / "docs" / "script.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", TEXTS, re.M | re.S)
 ADDRESS = "127.0.0.1:7860"
-WRITTEN = re.compile(r"(?:-o |--out |open\(\"|_file\(\")([\w-]+\.\w+)")  # files an example names
+WRITTEN = re.compile(r"(?:-o |--out |open\(\"|to_file\(\")([\w-]+\.\w+)")  # files an example names
 
 
 @pytest.fixture(scope="module")
