@@ -100,14 +100,14 @@ def plan(
     every = frozenset(moods)
     nameable = {who: every.union(recorded_moods(voice)) for who, voice in voices.items()}
     closed = " ".join(line.text for line in script.lines if "/" in line.text)
-    unknown = {names: unknown_moods(closed, names) for names in {*nameable.values()}}
+    unknown = {names: unknown_moods(closed, names) for names in {every, *nameable.values()}}
     turn, still = None, ""  # tags of moods that hold on from earlier lines of a turn
     jobs: list[Job] = []
     for line, following in zip(script.lines, followers, strict=True):
         follows = able is None or line.speaker in able
         if (now := (line.chapter, line.paragraph, line.speaker)) != turn:
             turn, still = now, ""
-        named = nameable[line.speaker]
+        named = nameable.get(line.speaker, every)  # who only pauses has no voice
         text = without_tags(line.text, unknown[named])
         held = open_tags(still + leading_closes(text), named, directions=True)
         tagged = still + text

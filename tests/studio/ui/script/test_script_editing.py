@@ -32,6 +32,17 @@ def test_undo_names_what_it_takes_back(tab, number, press, named):
     assert "Undo" not in html(act(tab, number, do="undo").lines)
 
 
+@pytest.mark.parametrize(("text", "place"), [("Anna: Hello.\nBen: A word.", 1), ("A word.", 0)])
+def test_who_only_pauses_needs_no_voice(tab, text, place):
+    number = tab.store.read("", text).number
+    line = tab.store.open(number).script.lines[place]
+    act(tab, number, do="edit", line=line.id, text="[pause 2s]", who=line.speaker)
+    assert tab.store.open(number).jobs[place].pause == 2
+    assert "Undo: the text of line" in html(page(tab, number).lines)
+    act(tab, number, do="undo")
+    assert tab.store.open(number).script.lines[place].text == line.text
+
+
 def test_a_form_changes_speaker_direction_and_text_and_a_pause_splits_a_line(tab, number):
     form = {"text": "Where [pause 0.3s] have you been?", "who": "Ben", "direction": "softly"}
     split = act(tab, number, do="edit", line=1, **form)
