@@ -60,7 +60,7 @@ class Board {
     this.root = root;
     this.tell = tell;
     this.pieces = new Map(); // key -> { html, drawn, node }: `drawn` is the node as the server sent it
-    this.value = { number: '', items: [], changed: 0, heard: {}, answered: [], music: false, view: '' };
+    this.value = { number: '', items: [], changed: 0, heard: {}, answered: [], refused: '', music: false, view: '' };
     this.pressed = 0; // when the answer to a press came last
     this.held = null; // what the pointer is down on
     this.pressing = false; // the pointer is down somewhere in the page
@@ -104,7 +104,7 @@ class Board {
   }
 
   // value: { number, items: [[key, html], …], changed, heard: { take: [[sample, line], …] }, answered: [press, …],
-  // music, view, polled }
+  // refused, music, view, polled }
   show(value) {
     const [line, selector] = this.focused();
     if (value.number !== this.value.number) this.forgetView();
@@ -407,6 +407,7 @@ class Board {
   // A form stays open until the server has saved it, however long that takes; refused, it stays.
   closeSaved() {
     for (const form of this.root.querySelectorAll('form[data-sent]')) {
+      if (form.dataset.sent === this.value.refused) delete form.dataset.sent;
       if (!this.value.answered.includes(form.dataset.sent)) continue;
       const { line } = this.about(form);
       const focused = form.contains(document.activeElement);

@@ -220,11 +220,13 @@ class ScriptTab:
         return (gr.skip(),) * (FIELDS + READING)
 
     def rename(self, number: str, title: str, mine: str) -> tuple[Update, Update]:
-        """The list of scripts and the saved name."""
+        """The list of scripts, and the saved name where it is another: there may be more in the
+        field by now."""
+        saved = title
         with warned():
             if number:
-                title = self.store.rename(number, title).project.title
-        return gr.update(choices=self._listed(mine)), title
+                saved = self.store.rename(number, title).project.title
+        return gr.update(choices=self._listed(mine)), gr.skip() if saved == title else saved
 
     def delete(self, number: str, mine: str) -> tuple[Update, ...]:
         """An empty tab and the Restore button."""
@@ -290,7 +292,7 @@ class ScriptTab:
             if press.get("press"):
                 self._answered.append((opened.number, str(press["press"])[:LONGEST_PRESS]))
             return self._shown(opened, view, mine, (text, seen), () if number else reading)
-        return Shown(*(gr.skip(),) * FIELDS)
+        return self._refused(number, view, press)
 
     def read_settings(
         self, number: str, view: View, before: AsRead, *fields: Any
@@ -408,6 +410,14 @@ class ScriptTab:
             gr.Timer(active=watch or self.playback.busy(number)),
             AsRead(number, reading) if reading else gr.skip(),
         )
+
+    def _refused(self, number: str, view: View, press: Press) -> Shown:
+        """Nothing has changed; a form that was to be saved is told so."""
+        shown = Shown(*(gr.skip(),) * FIELDS)
+        if "press" not in press:
+            return shown
+        lines = self.look(number, view)[0]
+        return shown._replace(lines={**lines, "refused": str(press["press"])})
 
     def _looked(self, opened: OpenScript, view: View) -> Shown:
         """Another view of the same script; typed text stays as it is."""

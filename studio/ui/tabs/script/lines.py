@@ -69,6 +69,7 @@ def lines_of(
         changed=opened.project.changed,
         heard=heard,
         answered=answered,
+        refused="",
         music=bool(opened.project.cues),
         view=view.key,
         polled=False,

@@ -231,7 +231,7 @@ def _scripts(
     read.then(tab.end_reading, None, page.upload, **BARE)
     page.project.received(tab.receive_project, [mine, *typed], everything, **QUIET)
     for named in (page.title.submit, page.title.blur):
-        named(tab.rename, [opened, page.title, mine], [page.picked, page.title], **QUIET)
+        named(tab.rename, [opened, page.title, mine], [page.picked, page.title], **ORDERED)
     gone = [*everything, hidden.deleted, page.back]
     page.delete.click(tab.delete, [opened, mine], gone, **ORDERED)
     restored = [hidden.deleted, mine, *typed]

@@ -65,6 +65,7 @@ class Board(TypedDict):
     changed: float  # when the script was changed last, to tell a late answer from a newer one
     heard: dict[str, list[tuple[int, int]]]  # by take: where a line begins in it, and which
     answered: list[str]  # the latest presses that were carried out, as board.js has named them
+    refused: str  # one that was not
     music: bool  # there is some, whose place and fields a change of the script may change
     view: str  # which lines are shown, as `View.key` has it
     polled: bool  # nobody pressed for it: the page may show something else by now
@@ -78,6 +79,7 @@ def board(number: str, items: list[Item], changed: float = 0.0) -> Board:
         changed=changed,
         heard={},
         answered=[],
+        refused="",
         music=False,
         view="",
         polled=False,

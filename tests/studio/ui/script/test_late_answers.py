@@ -239,6 +239,28 @@ def test_a_new_script_stays_though_a_change_of_the_one_before_takes_longer(
     expect(lines(page)).to_have_count(0)
 
 
+def test_a_name_that_is_saved_slowly_takes_no_letters_back_and_names_no_other_script(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split(page, TEXT, "Good evening")
+    held = Held(monkeypatch, "rename")
+    name = page.get_by_role("tabpanel").get_by_label("Name", exact=True).first
+    name.fill("An evening")
+    name.press("Enter")
+    wait_until(held.begun.is_set)
+    name.fill("An evening at home")
+    answered(page, held.may_end)
+    expect(name).to_have_value("An evening at home")
+    held.begun.clear()
+    held.may_end.clear()
+    name.fill("An  evening")  # is shown with one space
+    name.press("Enter")
+    wait_until(held.begun.is_set)
+    sent(page, lambda: press(page, "New"))
+    answered(page, held.may_end)
+    expect(name).to_have_value("")
+
+
 def test_split_and_speak_at_once_make_one_script(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -374,6 +374,12 @@ def test_a_refusal_is_told(empty: Any) -> None:
     lines(page).first.get_by_label("Edit").click()
     lines(page).first.get_by_role("button", name="Delete").click()
     page.get_by_text("A script keeps one line.").wait_for()
+    form = lines(page).first.locator("form")
+    form.locator("textarea").fill("")
+    form.get_by_role("button", name="Save").click()
+    page.get_by_text("A line needs text or a pause.").wait_for()
+    expect(form).to_have_css("opacity", "1")  # it waits for nothing
+    expect(form.locator("textarea")).to_have_value("")
 
 
 def test_an_open_form_is_left_alone_while_lines_are_spoken(page: Any) -> None:
