@@ -10,7 +10,8 @@ import pytest
 from engine import Library
 from engine.testing import FakeEngine
 from studio.context import Studio
-from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
+from studio.ui.tabs.script.handlers import ScriptTab
+from studio.ui.tabs.script.view import EXAMPLE
 from tests.support.browser import browser, chromium, open_page, open_pages, visitors
 from tests.support.tab_makers import make_studio
 

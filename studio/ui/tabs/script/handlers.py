@@ -31,8 +31,15 @@ from studio.ui.i18n import errors_shown, tell, word
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.actions import LOOKING, Press, ScriptActions
 from studio.ui.tabs.script.lines import lines_of
-from studio.ui.tabs.script.options import ReadingFields, delivery_of, values_of
-from studio.ui.tabs.script.view import Board, View
+from studio.ui.tabs.script.options import (
+    UNREAD,
+    AsRead,
+    ReadingFields,
+    delivery_of,
+    values_of,
+    with_changes,
+)
+from studio.ui.tabs.script.view import EXAMPLE, Board, View
 from studio.ui.tabs.script.words import characters, tell_joined
 from studio.ui.tabs.voice_form import QUIET, Update
 
@@ -46,18 +53,10 @@ TICK = 0.6  # seconds between polls during rendering
 ANSWERED = 64  # presses of all pages that are remembered as carried out
 LONGEST_PRESS = 40  # characters of a press's name
 MOST_MINE = 100  # scripts that a browser remembers
-EXAMPLE = """# The Key
-
-Anna: Where have you been all this time?
-Ben: I was looking for the key. [pause 0.6s] I found 12 doors, and not one of them was ours.
-
-Anna laughed, and held up the key. It had been in her pocket all day.
-"""
-
-
 FORKED = Message(
     "Another tab has changed this script. What you wrote here is a script of its own now."
 )
+DELETED = Message("This script was deleted. What you wrote here is a script of its own now.")
 CHANGED = Message("Another tab has changed this script. This is how it is now.")
 UPLOAD = "Upload a file"
 RENAMED = "There is a script of this name already. This one is called “{title}”."
@@ -85,17 +84,6 @@ class Shown(NamedTuple):
 
 FIELDS = len(Shown._fields)
 READING = len(ReadingFields._fields)
-
-
-class AsRead(NamedTuple):
-    """The reading settings as they were read last, and of which script: an answer may come when
-    another one is shown."""
-
-    number: str = ""
-    fields: tuple[Any, ...] = ()
-
-
-UNREAD = AsRead()
 
 
 class ScriptTab:
@@ -133,7 +121,10 @@ class ScriptTab:
                 typed = (str(left.get(name) or "") for name in ("number", "text", "seen"))
                 mine = self._kept(mine, *typed, *reading)
         shown = self.show(str(sent.get("number") or ""), mine)
-        drafted = _with_draft(Shown(*shown[:FIELDS]), sent.get("draft"))
+        draft = sent.get("draft")
+        if isinstance(draft, dict) and not shown[0] and draft.get("number") == sent.get("number"):
+            draft = {**draft, "number": "", "seen": ""}  # what was typed into a deleted script
+        drafted = _with_draft(Shown(*shown[:FIELDS]), draft)
         return *drafted, *shown[FIELDS:], sent.get("aloud") is not False
 
     def offer(self, number: str, mine: str, view: View) -> tuple[Update, Update, Update]:
@@ -263,8 +254,8 @@ class ScriptTab:
         """Read the typed text and the settings, in which the cursor may still be. Raises gr.Error,
         so that Speak does not start."""
         with errors_shown():
-            self._deliver(number, before, reading)
             opened = self._read(mine, number, text, seen, *reading)
+            opened = self._deliver(opened, before, reading)
         self.playback.expect(opened.number)
         return self._shown(opened, view, mine, (text, seen), reading, watch=True)
 
@@ -287,7 +278,10 @@ class ScriptTab:
                 return self._shown(opened, View(), mine, reading=reading)
             if press.get("do") in LOOKING:
                 return self._looked(*self._actions.done(self.store.look(number), view, press))
+            deleted = self._is_deleted(number)
             opened = self._read(mine, number, text, seen, *reading)
+            if deleted:  # the press was of a line there
+                return self._shown(opened, View(), mine, (text, seen), reading)
             opened, view = self._actions.done(opened, view, press)
             if press.get("press"):
                 self._answered.append((opened.number, str(press["press"])[:LONGEST_PRESS]))
@@ -302,7 +296,8 @@ class ScriptTab:
         `before`: the fields as they were; unchanged ones keep what another tab may have saved.
         """
         with warned():
-            self._deliver(number, before, fields)
+            if number:
+                self._deliver(self.store.look(number), before, fields)
         return self.look(number, view)[0], AsRead(number, fields)
 
     # Playback.
@@ -346,10 +341,14 @@ class ScriptTab:
             return self.playback.take(number, line, str(press.get("take")))
         return self.playback.listen(number, line, aloud)
 
-    def _deliver(self, number: str, before: AsRead, fields: tuple[Any, ...]) -> None:
-        if number and fields:
-            had = before.fields if before.number == number else ()
-            self.store.deliver(number, lambda delivery: _changed(delivery, had, fields))
+    def _deliver(self, opened: OpenScript, before: AsRead, fields: tuple[Any, ...]) -> OpenScript:
+        """Save the reading settings; none are sent by programs."""
+        if not fields:
+            return opened
+        had = before.fields if before.number == opened.number else ()
+        return self.store.deliver(
+            opened.number, lambda delivery: with_changes(delivery, had, fields)
+        )
 
     def _kept(
         self, mine: str, number: str = "", text: str = "", seen: str = "", *reading: Any
@@ -366,14 +365,17 @@ class ScriptTab:
         if number and text == seen:
             return self.store.look(number)
         typed = hash((_page(), number, text, seen))
+        deleted = self._is_deleted(number)
+        if deleted:
+            number = seen = ""
         before = next((into for sent, into in self._typed if sent == typed), "")
         now = text_of(self.store.open(number).script) if number and seen else seen
         changed = now not in (seen, text)
         if before and (before not in mine.split() or (changed and before == number)):
             with suppress(RequestError):  # deleted meanwhile
                 return self.store.look(before)  # the page does not have the answer to that press
-        if changed:
-            gr.Warning(tell(FORKED))
+        if changed or deleted:
+            gr.Warning(tell(DELETED if deleted else FORKED))
         if changed:
             opened = self.store.fork(number, text)
         else:
@@ -381,6 +383,13 @@ class ScriptTab:
             opened = self.store.read(number, text, delivery)
         self._typed.appendleft((typed, opened.number))
         return opened
+
+    def _is_deleted(self, number: str) -> bool:
+        try:
+            self.store.look(number)
+        except RequestError:
+            return True
+        return False
 
     def _shown(
         self,
@@ -487,9 +496,3 @@ def _with_draft(shown: Shown, draft: object) -> Shown:
     if sent.get("number") != shown.opened:
         return shown if shown.opened else shown._replace(text=gr.skip(), seen=gr.skip())
     return shown._replace(text=str(sent.get("text") or ""), seen=str(sent.get("seen") or ""))
-
-
-def _changed(delivery: Delivery, before: tuple[Any, ...], fields: tuple[Any, ...]) -> Delivery:
-    """The delivery with what differs from `before`. Raises InvalidSetting."""
-    pairs = zip(fields, before or (None,) * len(fields), values_of(delivery), strict=True)
-    return delivery_of(delivery, tuple(now if now != had else kept for now, had, kept in pairs))

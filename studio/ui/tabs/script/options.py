@@ -31,6 +31,17 @@ class ReadingFields(NamedTuple):
     speed: gr.Slider
 
 
+class AsRead(NamedTuple):
+    """The reading settings as they were read last, and of which script: an answer may come when
+    another one is shown."""
+
+    number: str = ""
+    fields: tuple[Any, ...] = ()
+
+
+UNREAD = AsRead()
+
+
 def reading_fields(languages: list[tuple[str, str]]) -> ReadingFields:
     """Build the fields."""
     plain = Delivery()
@@ -109,6 +120,12 @@ def delivery_of(before: Delivery, values: tuple[Any, ...]) -> Delivery:
         speed=min(SPEEDS[1], max(SPEEDS[0], float(speed or 1))),
         manner=SpeechOptions(language=language or "auto", breath=before.manner.breath),
     )
+
+
+def with_changes(delivery: Delivery, before: tuple[Any, ...], fields: tuple[Any, ...]) -> Delivery:
+    """The delivery with what differs from `before`. Raises InvalidSetting."""
+    pairs = zip(fields, before or (None,) * len(fields), values_of(delivery), strict=True)
+    return delivery_of(delivery, tuple(now if now != had else kept for now, had, kept in pairs))
 
 
 def _pauses(seconds: dict[str, float | None]) -> Pauses:

@@ -55,6 +55,13 @@ EMPTY = f"""
   <button type="button" data-act="example">{both("Show an example")}</button>
 </div>
 """
+EXAMPLE = """# The Key
+
+Anna: Where have you been all this time?
+Ben: I was looking for the key. [pause 0.6s] I found 12 doors, and not one of them was ours.
+
+Anna laughed, and held up the key. It had been in her pocket all day.
+"""
 
 
 class Board(TypedDict):

@@ -14,9 +14,9 @@ from engine import Message, NotSaved, UnknownVoice
 from studio.scripts import Delivery, text_of
 from studio.scripts.export.script_files import save_project
 from studio.ui.tabs.script.exports import ExportSection, ExportView, Saved
-from studio.ui.tabs.script.handlers import EXAMPLE, UNREAD, AsRead, ScriptTab, Shown
-from studio.ui.tabs.script.options import values_of
-from studio.ui.tabs.script.view import View
+from studio.ui.tabs.script.handlers import ScriptTab, Shown
+from studio.ui.tabs.script.options import UNREAD, AsRead, values_of
+from studio.ui.tabs.script.view import EXAMPLE, View
 from tests.support.script_tab_makers import LINES, LONG, act, event, html, page, spoken, statuses
 from tests.support.tab_makers import make_studio, payloads_of, some_clone
 
@@ -336,6 +336,28 @@ def test_settings_that_are_answered_after_another_script_is_shown_hide_no_change
     late = tab.read_settings(number, View(), shown, *wanted)[1]
     tab.read_settings(other, View(), late, *wanted)
     assert tab.store.open(other).project.delivery.seed == 9
+
+
+def test_text_that_was_typed_into_a_deleted_script_is_a_script_of_its_own(tab, number):
+    """Another tab has deleted it."""
+    seen = page(tab, number).seen
+    typed = (number, f"{seen}\n\nAnna: Typed.", seen)
+    drafted = {"number": number, "text": typed[1], "seen": seen}
+    tab.delete(number, "")
+    remove = event(do="remove", line=1)
+    presses = (
+        lambda *typed: tab.read(typed[0], "", View(), *typed[1:]).mine,
+        lambda *typed: tab.act(typed[0], "", View(), *typed[1:], remove).mine,
+        lambda *typed: tab.new("", *typed)[1],
+    )
+    for place, press in enumerate(presses):
+        with pytest.warns(UserWarning, match="was deleted"):
+            (read,) = str(press(number, f"{typed[1]} {place}", seen)).split()
+        assert text_of(tab.store.open(read).script) == f"{typed[1]} {place}"
+    shown = Shown(*tab.arrive(event(number=number, draft=drafted))[: len(Shown._fields)])
+    assert (shown.opened, shown.text, shown.seen) == ("", typed[1], "")
+    with pytest.warns(UserWarning, match="was deleted"):
+        assert tab.act(number, "", View(), seen, seen, event(do="undo")).opened == gr.skip()
 
 
 def test_a_new_script_has_the_settings_that_were_chosen_before_it(tab):

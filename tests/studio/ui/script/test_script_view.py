@@ -33,11 +33,10 @@ from studio.ui.i18n import CHINESE
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.exports import LARGE
-from studio.ui.tabs.script.handlers import EXAMPLE, AsRead
 from studio.ui.tabs.script.lines import peaks_of
-from studio.ui.tabs.script.options import delivery_of, values_of
+from studio.ui.tabs.script.options import AsRead, delivery_of, values_of
 from studio.ui.tabs.script.tab import REFUSALS, _imports
-from studio.ui.tabs.script.view import PAGE, View
+from studio.ui.tabs.script.view import EXAMPLE, PAGE, View
 from tests.support.script_tab_makers import LINES, LONG, html, spoken, whole
 
 
