@@ -171,6 +171,7 @@ _DOTTED = re.compile(
 )
 _INITIAL = re.compile(r"(?<![\w.])([B-HJ-Z]|[AI](?=\.\s[A-Z]\.))\.(?=\s?[A-Z][a-zà-ÿ.])")
 _LETTER = re.compile(r"(?<![\w'’.])([B-HJ-NP-Z])(?![\w'’]|\.[A-Za-z])")
+_SMALL_LETTER = re.compile(r"(?<![\w'’.</-])([b-hj-np-z])(?![\w'’/-]|\.\w)")  # "x is 5"
 _LETTER_A = re.compile(
     r"(?<=\b(?i:plan|from|type|team|unit|part|side)\s)A(?!\w)|(?<=\b(?i:grade|group|point|class|level)\s)A(?!\w)|"
     r"(?<=\b(?i:vitamin|section|exhibit)\s)A(?!\w)|(?<=\b(?i:appendix|terminal)\s)A(?!\w)|"
@@ -234,6 +235,7 @@ def single_letters(text: str) -> str:
     text = _HYPHENED.sub(_say_hyphened, text)
     text = _LETTERS_OF.sub(_say_letters_of, _INITIAL.sub(_say_initial, text))
     text = _LETTER_A.sub("eigh", text)
+    text = _SMALL_LETTER.sub(lambda m: letter_names(m[1]), text)
     return _LETTER.sub(lambda m: letter_names(m[1]), text)
 
 

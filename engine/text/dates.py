@@ -306,7 +306,7 @@ def _say_day_month(match: re.Match[str]) -> str:
         return match[0]
     days = ordinal(day) + (f" to {ordinal(last)}" if last else "")
     spoken = f"{article or 'the '}{days} of {month_name(month)}"
-    return f"{spoken} {year(when)}" if when else spoken
+    return f"{spoken}, {year(when)}" if when else spoken
 
 
 def _say_era(match: re.Match[str]) -> str:

@@ -38,6 +38,7 @@ def _say_item(match: re.Match[str]) -> str:
 
 
 REFERENCES: tuple[Rule, ...] = (
+    (re.compile(r"(?<=[a-z])\((e?s)\)"), lambda m: m[1]),
     (re.compile(r"(?<!\S)(\(?)([a-hj-z])\)(?=\s\S)"), _say_item),
     (re.compile(r"\bpop\.(?=\sof\b)"), lambda m: "population"),
     (re.compile(r"(?<![\w.])c\.\s?(?=[£$€][0-9])"), lambda m: "circa "),

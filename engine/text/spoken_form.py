@@ -56,7 +56,9 @@ _LINKS = frozenset(  # words that have a capital in a heading alone
 _CALENDAR = frozenset(name.lower() for name in (*DAYS, *MONTHS) if name not in ("March", "May"))
 _SAME = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁄∕ſıİ", "0123456789//siI")  # patterns take them for others
 _BARE = BARE | SMALL | {"rn"}  # words without a mark that are said as others
-_PLAIN = re.compile(r"(?![A-Za-z]'s)[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
+_PLAIN = re.compile(
+    r"(?![A-Za-z]'s|[b-hj-np-z](?!\w))[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?"
+)
 
 
 def spoken_form(text: str) -> str:

@@ -5,6 +5,8 @@ Knows no numbers and no patterns of a text.
 
 from __future__ import annotations
 
+from engine.text.letters import letter_names
+
 SCALES = {
     "k": "thousand", "m": "million", "mn": "million", "mm": "million", "mln": "million",
     "bn": "billion", "b": "billion", "mio": "million", "mrd": "billion", "tn": "trillion",
@@ -38,6 +40,7 @@ PERIODS = {
     "cm3": "cubic centimeter", "s2": "second squared", "s²": "second squared", "oz": "ounce",
     "bbl": "barrel", "mol": "mole",
 }  # fmt: skip
+_LETTERED = ("psi", "rpm", "bpm", "fps", "dpi", "cc", "ppm", "dBm")
 UNITS = {
     "km": "kilometer", "m": "meter", "cm": "centimeter", "mm": "millimeter", "nm": "nanometer",
     "µm": "micrometer", "mi": "mile", "ft": "foot", "yd": "yard", "yds": "yard", "kg": "kilogram",
@@ -57,17 +60,17 @@ UNITS = {
     "Ah": "amp hour", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree",
     "º": "degree", "℃": "degree Celsius", "℉": "degree Fahrenheit", "K": "kelvin", "kcal":
     "kilocalorie", "cal": "calorie", "kJ": "kilojoule", "J": "joule", "hp": "horsepower",
-    "psi": "P S eye", "Pa": "pascal", "kPa": "kilopascal", "hPa": "hectopascal", "dB": "decibel",
-    "rpm": "R P M", "bpm": "B P M", "fps": "F P S", "dpi": "D P eye", "px": "pixel",
+    "Pa": "pascal", "kPa": "kilopascal", "hPa": "hectopascal", "dB": "decibel",
+    "px": "pixel",
     "ha": "hectare", "Wh": "watt hour", "MWh": "megawatt hour",
     "GWh": "gigawatt hour", "TWh": "terawatt hour",
-    "MP": "megapixel", "mpg": "mile per gallon", "cc": "C C", "ct": "carat", "N": "newton",
+    "MP": "megapixel", "mpg": "mile per gallon", "ct": "carat", "N": "newton",
     "yr": "year", "yrs": "year", "mo": "month", "wk": "week", "wks": "week", "Ω": "ohm",
     "nmi": "nautical mile",
-    "kΩ": "kilohm", "tsp": "teaspoon", "tbsp": "tablespoon", "ppm": "P P M", "kr": "krona",
+    "kΩ": "kilohm", "tsp": "teaspoon", "tbsp": "tablespoon", "kr": "krona",
     "kt": "knot", "kts": "knot", "kn": "knot",
     "mol": "mole", "lm": "lumen", "mmHg": "millimeter of mercury",
-    "atm": "atmosphere", "dBm": "D B M",
+    "atm": "atmosphere",
     "KiB": "kibibyte", "MiB": "mebibyte", "GiB": "gibibyte", "TiB": "tebibyte", "Mb": "megabit",
     "Gb": "gigabit", "kb": "kilobit", "Mbit": "megabit", "Gbit": "gigabit", "kbit": "kilobit",
     "µF": "microfarad", "nF": "nanofarad", "pF": "picofarad",
@@ -77,6 +80,7 @@ UNITS = {
     "GeV": "gigaelectronvolt", "TeV": "teraelectronvolt", "ly": "light year",
     "µM": "micromolar", "mM": "millimolar", "nM": "nanomolar",
     "zł": "zloty", "tsps": "teaspoon", "tbsps": "tablespoon",
+    **{unit: letter_names(unit) for unit in _LETTERED},
 }  # fmt: skip
 TIMES = {"wk": "week", "mo": "month", "yr": "year", "hr": "hour"}
 SPOONS = {"c": "cup", "T": "tablespoon", "t": "teaspoon", "qt": "quart", "pts": "pint"}
@@ -105,7 +109,7 @@ def plural(noun: str) -> str:
     first, space, rest = noun.partition(" ")
     if rest and first in _QUALIFIED:
         return f"{first} {plural(rest)}"
-    if len(first) == 1 or first.endswith(_SAME):  # R P M
+    if "-" in first or first.endswith(_SAME):  # names of letters
         return noun
     return f"{_IRREGULAR.get(first, f'{first}s')}{space}{rest}"
 
