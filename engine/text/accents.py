@@ -1,4 +1,4 @@
-"""Words with accents in spellings that are read as the words are said.
+"""Words with accents, and acronyms that are words, in spellings that are read as they are said.
 
 A model that was taught English letters reads "café" as "cave". Each spelling here was listened to
 (training/experiments); a word that is read well without its accents has none.
@@ -14,6 +14,8 @@ _SAID = {  # with their accents or without
     "souffle": "sooflay", "pinata": "peenyata", "decor": "daycor", "touche": "tooshay",
     "voila": "vwala", "chloe": "chloey", "bronte": "brontay", "andre": "ondray", "nino": "neenyo",
     "senora": "senyora", "brulee": "broolay",
+    "unesco": "yoonesco", "covid": "coevid", "nasa": "nassa", "fifa": "feefa",
+    "nasdaq": "nazdack", "jpeg": "jay-pegg",
 }  # fmt: skip
 _ACCENTED = {  # without their accents they are other words, or read well
     "résumé": "rezzoomay", "rosé": "rozay", "exposé": "expozay", "pâté": "pattay",
@@ -22,7 +24,8 @@ _ACCENTED = {  # without their accents they are other words, or read well
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d_]{2,30}")
 _PLAIN = re.compile(
-    rf"\b(?!touches\b)({'|'.join(sorted(_SAID, key=len, reverse=True))})(s?)\b", re.IGNORECASE
+    rf"(?<![.\w])(?!touches\b)({'|'.join(sorted(_SAID, key=len, reverse=True))})(s?)\b",
+    re.IGNORECASE,
 )
 
 

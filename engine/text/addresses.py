@@ -87,7 +87,7 @@ _MIXED = re.compile(
     r"(?<![\w.,@-])(?=[A-Za-z0-9-]{0,20}[A-Za-z])(?=[A-Za-z-]{0,20}[0-9])[A-Za-z0-9]{1,20}(?:-[A-Za-z0-9]{1,20}){0,3}(?![\w@])"
 )
 _FLIGHT = re.compile(r"(?<=light )([A-Z]{2})\s?([0-9]{2,4})(?!\w)")
-_OF = re.compile(r"(?<!\w)[A-Z]o[A-Z](?!\w)")  # "DoD"
+_OF = re.compile(r"(?<!\w)(?!CoV)[A-Z]o[A-Z](?!\w)")  # "DoD"
 _CAMEL = re.compile(
     r"(?<!\w)[a-z]{0,20}(?:[A-Z][a-z]{1,20}){0,6}(?<=[a-z])[A-Z]{1,4}(?:[a-z]{1,20})?(?:[A-Z][a-z]{0,20}){0,4}(?!\w)"
 )

@@ -66,7 +66,8 @@ _RUN = re.compile(r"(?<!\w)[A-Z][A-Z']{0,30}(?:[\s,.;:!?—–-]{1,4}[A-Z][A-Z']
 
 def letter_names(letters: str) -> str:
     """ "FBI" -> "eff-bee-eye"; without hyphens the talker loses its place among them."""
-    return "-".join(NAMES[letter] for letter in letters.lower() if letter in NAMES)
+    names = [NAMES[letter] for letter in letters.lower() if letter in NAMES]
+    return names[0] if len(names) == 1 else "-".join(names).replace(" ", "-")
 
 
 def pronounceable(word: str) -> bool:

@@ -69,6 +69,12 @@ from engine.text.spoken_form import SpokenForm, spoken_form
         ('Ring +33 (0)1 42 68 53 00.', 'Ring plus three three, one, four two, six eight, five three, zero zero.'),
         ('See http://localhost:8080/api/users or file:///home/me/a.pdf.', 'See localhost colon eight zero eight zero slash eigh-pee-eye slash users or slash home slash me slash eigh dot pee-dee-eff.'),
         ('Edit main.cpp, HelloWorld.java and run.sh.', 'Edit main dot see-pee-pee, hello world dot java and run dot ess-aitch.'),
+        ("COVID-19 and SARS-CoV-2: UNESCO met NASA's FIFA.", "Coevid nineteen and sars co vee two: Yoonesco met Nassa's Feefa."),
+        ('The NASDAQ fell; send photo.jpeg as a JPEG or the JPEGs.', 'The nazdack fell; send photo dot jay-pee-ee-gee as a jay-pegg or the jay-peggs.'),
+        ('Married on 1 May 2024.', 'Married on the first of May, twenty twenty-four.'),
+        ('Take option b, if x is 5 and y(n) is 3.', 'Take option bee, if ex is five and why, en, is three.'),
+        ('The CEO of BMW left the EU for UCLA, the MP3 for B2B.', 'The see-ee-oh of bee-em-double-you left the ee-you for you-see-ell-eigh, the em-pee three for bee two bee.'),
+        ('The word(s) at 300 dpi.', 'The words at three hundred dee-pee-eye.'),
     ],
 )  # fmt: skip
 def test_what_strangers_wrote_is_said(written: str, spoken: str) -> None:
