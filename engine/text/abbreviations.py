@@ -53,7 +53,7 @@ _PHRASES = {
     "et al.": "and others", "approx": "approximately", "y/y": "year on year",
     "yoy": "year on year", "messrs.": "messieurs",
     "n/a": "not applicable", "a.k.a.": "also known as", "aka": "also known as", "govt.":
-    "government", "misc.": "miscellaneous", "w/o": "without", "w/out": "without",
+    "government", "misc.": "miscellaneous", "w/o": "without", "w/out": "without", "w/in": "within",
     "c/o": "care of", "n.b.": "note well", "b/c": "because", "ww2": "World War two", "ww1": "World War one", "wwii": "World War two",  # noqa: E501
     "wwi": "World War one", "incl.": "including", "excl.": "excluding", "ca.":
     "circa", "resp.": "respectively", "avg.": "average", "tel.": "telephone", "appt.":

@@ -70,6 +70,10 @@ _RULES: tuple[Rule, ...] = (
         re.compile(rf"(?<![\w.,@-])([1-9])(?=(?:(?:{_ELEMENTS})[0-9]{{0,2}}){{2,6}}(?![\w'’@-]))(?=[A-Z]{{0,3}}[A-Z][a-z])"),
         lambda m: f"{m[1]} ",
     ),
+    (re.compile(r"(?:(?<=hat's )|(?<=hat’s )|(?<=hat is ))([0-9]{1,4})\s?x\s?(?=[0-9])"),
+     lambda m: f"{m[1]} times "),
+    (re.compile(r"([$£€]\s?[0-9][0-9.,]{0,12})/(?=[0-9]{1,4}\s?(?:g|kg|ml|l|L|m|km)\b)"),
+     lambda m: f"{m[1]} per "),
     (  # an ion
         re.compile(
             rf"(?<![\w.])((?:{_ELEMENTS})(?<=[A-Z][a-z]))(?:([0-9]?)(\+)(?!\w)|([²³]?)([⁺⁻]))"
@@ -122,7 +126,7 @@ _RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 _ANY = re.compile(
-    r"[(√∛!/:=+⁺⁻]|°[CF]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|aaS|pKa|(?:sin|cos|tan)[²³⁻^]|[-−][a-z]\b"
+    r"[(√∛!/:=+⁺⁻]|[0-9]\s?x\s?[0-9]|°[CF]|[A-Z][a-z]?[0-9]?[A-Z]|[A-Z]v[46]|HbA|IoT|aaS|pKa|(?:sin|cos|tan)[²³⁻^]|[-−][a-z]\b"
 )
 
 

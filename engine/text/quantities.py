@@ -60,7 +60,7 @@ _RATED = re.compile(r"(?<![\w.,/])([0-9]{1,3}\.[0-9]{1,2})/([0-9]{1,3}(?:\.0)?)(
 _MEASURE = re.compile(
     rf"{_FREE}(?P<minus>[-−])?(?:(?P<low>{NUMBER}){_DASH})?(?P<amount>{NUMBER})(?P<space>[\s-]?)"
     rf"(?:(?P<power>sq|cu)\.?\s(?P<plain>ft|m|km|mi|in|yd)|(?P<unit>{_UNIT})(?P<raised>[²³]|\^[23]|(?<=[0-9ckm\s]m)[23](?![0-9]))?"
-    rf"(?:/(?P<per>{_PERIOD})(?P<perraised>[²³])?)?)(?![\w°²³])(?:\.(?=\s[a-z(]|,|\)|\s[0-9]{{1,2}}\s?oz))?"
+    rf"(?:/(?P<per>{_PERIOD})(?P<perraised>[²³])?)?)(?![\w°²³]|['’]s\b)(?:\.(?=\s[a-z(]|,|\)|\s[0-9]{{1,2}}\s?oz))?"
 )
 _PERCENT = re.compile(
     rf"(?<![\w.,])(?P<minus>[-−+])?(?:(?P<low>{NUMBER})\s?%?{_DASH})?(?P<rate>{NUMBER})\s?(?P<sign>[%‰])"
@@ -93,7 +93,7 @@ _FEET_INCHES = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?ft\.?\s([0-9]{1,2})\s?in\b
 _ACROSS = re.compile(r"(?:(?<=inches)|(?<=meters)|(?<=feet)|(?<=foot))\s?[x×]\s(?=\w)")
 _POWER = re.compile(r"(?<=[0-9A-Za-z)])(?:\^(-?[0-9]{1,3})|([²³]))")
 _LONE = re.compile(
-    rf"(?<![\w°/])(?:({'|'.join(LENGTHS)})([²³])|({_UNIT})/({_PERIOD})|(µ[gms]|µm)|([kMGT]Wh|[kMG]Hz|[MG]bps))(?![\w/])"
+    rf"(?<![\w°/])(?:({'|'.join(LENGTHS)})([²³])|({_UNIT})/({_PERIOD})|(µ[gms]|µm)|([kMGT]Wh|[kMG]Hz|[MG]bps|[mk]ph))(?![\w/])"
 )
 _COMPASS = re.compile(r"(?<=[0-9])\s?°\s?([NSEW])(?!\w)")
 _SEASON = re.compile(r"(?<![\w.,/-])([12][0-9]{3})/([0-9]{2}|[12][0-9]{3})(?![\w/])")

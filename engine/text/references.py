@@ -42,7 +42,7 @@ REFERENCES: tuple[Rule, ...] = (
     (re.compile(r"(?<!\S)(\(?)([a-hj-z])\)(?=\s\S)"), _say_item),
     (re.compile(r"\bpop\.(?=\sof\b)"), lambda m: "population"),
     (re.compile(r"(?<![\w.])c\.\s?(?=[£$€][0-9])"), lambda m: "circa "),
-    (re.compile(r"\b([Nn])o\.(?=:\s?[0-9+(])"), lambda m: f"{m[1]}umber"),
+    (re.compile(r"\b([Nn])o\.(?=:\s?[0-9+(]|\s(?:is|was)\b)"), lambda m: f"{m[1]}umber"),
     (  # notes
         re.compile(r"(?:(?<=[a-z]{2})|(?<=[.,;:!?\"”]))\[[1-9][0-9]{0,2}(?:[,–-]\s?[0-9]{1,3}){0,4}\]"),
         lambda m: "",

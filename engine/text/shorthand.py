@@ -300,7 +300,7 @@ _RULES: tuple[Rule, ...] = (
         lambda m: f"{m[1]}, {m[2]}{' UTC' if m[3] else ''}",
     ),
     (
-        re.compile(r"([$£€]\s?[0-9][0-9.,]{0,12})/(?!bbl\b)([a-z]{3,14})(?!\w)"),
+        re.compile(r"([$£€]\s?[0-9][0-9.,]{0,12})/(?!(?:bbl|min|sec|mol|gal)\b)([a-z]{3,14})(?!\w)"),
         lambda m: f"{m[1]} per {m[2]}",
     ),
     (re.compile(r"(?<=[0-9])/kWh\b"), lambda m: " per kilowatt hour"),

@@ -75,6 +75,9 @@ from engine.text.spoken_form import SpokenForm, spoken_form
         ('Take option b, if x is 5 and y(n) is 3.', 'Take option bee, if ex is five and why, en, is three.'),
         ('The CEO of BMW left the EU for UCLA, the MP3 for B2B.', 'The see-ee-oh of bee-em-double-you left the ee-you for you-see-ell-eigh, the em-pee three for bee two bee.'),
         ('The word(s) at 300 dpi.', 'The words at three hundred dee-pee-eye.'),
+        ('WE MEET ON MONDAY IN JULY, see you friday.', 'We meet on Monday in July, see you Friday.'),
+        ("What's 7 x 8? The 5 W's w/in 2 hrs: mph, €3.50/100g and $0.10/min.", "What's seven times eight? The five double yous within two hours: miles per hour, three euros and fifty cents per one hundred grams and ten cents per minute."),
+        ('Her I.D. no. is 7; 1 000.', 'Her eye-dee number is seven; one thousand.'),
     ],
 )  # fmt: skip
 def test_what_strangers_wrote_is_said(written: str, spoken: str) -> None:
