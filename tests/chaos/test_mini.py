@@ -26,7 +26,7 @@ from tests.support.serving import OwnTime, wait_until
 
 pytestmark = pytest.mark.slow
 
-KILLS = 12
+KILLS, MOST_SAVES = 12, 8
 GRACE, SLACK = 4, 6.0  # seconds; what a busy machine adds
 TEXT = "The morning train was late again, so she read the last chapter on the platform."
 
@@ -49,16 +49,21 @@ def program(data: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[byte
             process.wait()
 
 
-def keep_until_killed(client: httpx.Client, kill: int) -> set[str]:
-    """Save voices until the server is killed; the names that it has answered for."""
+def keep_until_killed(
+    client: httpx.Client, process: subprocess.Popen[bytes], saves: int, part: float
+) -> set[str]:
+    """Save voices, and kill the server in a save after that many, when it has taken that part of
+    the time of the one before; the names that it has answered for."""
     kept: set[str] = set()
     with suppress(httpx.HTTPError):
         for number in range(10_000):
-            name = f"voice{kill}x{number}"
+            name, begun = f"voice{process.pid}x{number}", time.monotonic()
             form = {"name": name, "consent": "true"}
             answer = client.post("/v1/audio/voices", data=form, files={"audio": recording()})
             assert answer.is_success, answer.text
             kept.add(name)
+            if number + 1 == saves:
+                threading.Timer(part * (time.monotonic() - begun), process.kill).start()
     return kept
 
 
@@ -71,8 +76,8 @@ def test_no_kept_voice_is_lost_to_a_kill(
             there = set(re.findall(r"voice\d+x\d+", client.get("/v1/audio/voices").text))
             assert kept <= there
             if kill < KILLS:
-                threading.Timer(draw.uniform(0.1, 1.5), process.kill).start()
-                kept |= keep_until_killed(client, kill)
+                saves, part = draw.randint(1, MOST_SAVES), draw.random()
+                kept |= keep_until_killed(client, process, saves, part)
     assert len(kept) > KILLS
     with capsys.disabled():
         print(f"\n{KILLS} kills, {len(kept)} voices kept, none lost")
