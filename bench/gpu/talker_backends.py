@@ -63,6 +63,8 @@ def main(
         talker_forward.FUSED_ROWS = few
         found: dict[str, float] = {"rows": count}
         for name, form in known.items():
+            if name != "layers" and count > talker_kernels.MAX_ROWS:
+                continue
             error = (form(x, index, at).float() - exact).norm() / exact.norm()
             found[f"{name} error"] = round(error.item(), 4)
             found[f"{name} ms"] = round(milliseconds(graphed(lambda: form(x, index, at))), 3)  # noqa: B023

@@ -35,6 +35,8 @@ TOLERANCES = {2: 0.2, 4: 1e-3, 8: 1e-3}  # relative, by bytes per number
 FUSED_ROWS = 16  # up to this, Triton's products are faster than cuBLAS
 PERSISTENT_ROWS = 4  # up to this, one persistent launch is fastest
 SPLIT_ATTENTION = 64, 4, 3, 4  # AttentionTile for up to FUSED_ROWS rows
+MANY_ROWS = 32  # above, programs fill the card by themselves
+MANY_ATTENTION = 64, 4, 2, 1  # AttentionTile above: more programs at a time, the same sums
 # Tiles of products for up to FUSED_ROWS rows: columns, inputs per warp, warps, stages (on an H200).
 TILES = {
     "qkv": (16, 64, 4, 4),
@@ -113,7 +115,7 @@ def trial(slots: Slots) -> tuple[RowInputs, RowInputs]:
 def trial_paths(forward: TalkerForward, prompt: RowInputs, frame: RowInputs) -> list[Tensor]:
     """Hidden states of the prompt, of the frame by every path, and of the prompt beside it."""
     found = [forward.prefill(*prompt)]
-    for rows in (PERSISTENT_ROWS, PERSISTENT_ROWS + 1, FUSED_ROWS + 1):
+    for rows in (PERSISTENT_ROWS, PERSISTENT_ROWS + 1, FUSED_ROWS + 1, MANY_ROWS + 1):
         same = torch.zeros(rows, dtype=torch.long, device=frame.x.device)  # the row, repeated
         repeated = RowInputs(frame.x[0, same], frame.index[same], frame.positions[0, same])
         found.append(forward(*repeated)[:, None])
@@ -126,7 +128,7 @@ def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots)
     """Relative difference on the padding row: a prompt, and a frame after it by every path."""
     prompt, frame = trial(slots)
     found = trial_paths(forward, prompt, frame)
-    wanted = [plain(*prompt)] + [plain(*frame)] * 4
+    wanted = [plain(*prompt)] + [plain(*frame)] * 5
     wanted.append(wanted[0])
     pairs = zip(found, wanted, strict=True)
     # the worst row of each; NaN propagates
@@ -156,6 +158,7 @@ class TalkerForward:
             config.heads, config.kv_heads, config.norm_eps, cos, sin, finished
         )
         self._split = attention.AttentionTile(*SPLIT_ATTENTION)
+        self._many = attention.AttentionTile(*MANY_ATTENTION)
         self._tiles = {name: linear.Tile(*sizes) for name, sizes in TILES.items()}
         self.persistent = persistent
 
@@ -166,7 +169,7 @@ class TalkerForward:
         if len(x) <= FUSED_ROWS:
             split = partial(self._attention.attend, tile=self._split)
             return self._run_fused(x, self._over_cache(split, index, position))
-        return self._run(x, self._over_cache(self._attention.attend, index, position))
+        return self._run(x, self._over_cache(self._attend(len(x)), index, position))
 
     def prefill(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
         """The same for T new inputs per row [R, T, width] at ascending positions [R, T]."""
@@ -176,7 +179,7 @@ class TalkerForward:
     def mixed(self, frames: RowInputs, prompts: RowInputs) -> tuple[Tensor, Tensor]:
         """One pass over the weights for inputs [R, width] and [R, T, width] of other rows."""
         count, attention = len(frames.x), self._attention
-        decode = self._over_cache(attention.attend, frames.index, frames.positions)
+        decode = self._over_cache(self._attend(count), frames.index, frames.positions)
         prefill = self._over_cache(
             attention.attend_prompt, prompts.index, prompts.positions.contiguous()
         )
@@ -217,6 +220,11 @@ class TalkerForward:
             inner = linear.gate(F.linear(normed, mlp.gate_up_proj.weight))
             added = F.linear(inner, mlp.down_proj.weight)
         return self._last_norm(x, added)
+
+    def _attend(self, rows: int) -> Callable[..., Tensor]:
+        """Attention of more than FUSED_ROWS rows."""
+        attend = self._attention.attend
+        return partial(attend, tile=self._many) if rows > MANY_ROWS else attend
 
     def _over_cache(
         self, attend: Callable[..., Tensor], index: Tensor, position: Tensor
