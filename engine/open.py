@@ -23,7 +23,7 @@ from engine.errors import CheckpointError, InvalidSetting, OtherCodec, TimbreErr
 from engine.machine import may_have_gpu
 from engine.messages import Message
 from engine.remote.boot import BootedProcess
-from engine.remote.process import process_engine
+from engine.remote.process import OnLoss, process_engine
 from engine.remote.remote_engine import RemoteEngine
 from engine.remote.replicas import ReplicaPool, Replicas
 from engine.remote.zerogpu import Lend, LentDevice
@@ -110,10 +110,12 @@ def open_process(
     cache: str | Path | None = None,
     beside: bool = False,
     booted: BootedProcess | None = None,
+    on_loss: OnLoss | None = None,
     **changes: Any,
 ) -> RemoteEngine:
     """The engine of `open_engine` in a process of its own, so that this one needs no torch, unless
-    a model is added or replaced. `booted`: a process that was started for it already.
+    a model is added or replaced. `booted`: a process that was started for it already. `on_loss` is
+    called where it ends by itself, before it is started again.
     """
     check_choices(device, dtype, profile, weights)
     named = tuple(map(str, models))
@@ -123,7 +125,7 @@ def open_process(
     from engine.requests import input_processor  # noqa: F401
 
     Thread(target=_read_texts, args=(named,), name="timbre-tokenizers", daemon=True).start()
-    engine = process_engine(partial(_open_here, named, how), booted=booted)
+    engine = process_engine(partial(_open_here, named, how), booted, on_loss)
     try:
         for each in engine.checkpoints().values():
             if isinstance(each, LocalCheckpoint):

@@ -56,17 +56,21 @@ ENDED = 3  # how a process exits whose engine has stopped for good
 STATS_SECONDS = 2.0  # after which the last ones are sent again
 
 Make: TypeAlias = Callable[[Mapping[str, Checkpoint]], Engine]
+OnLoss: TypeAlias = Callable[[], None]
 
 log = logging.getLogger("timbre")
 
 
-def process_engine(make: Make, booted: BootedProcess | None = None) -> RemoteEngine:
+def process_engine(
+    make: Make, booted: BootedProcess | None = None, on_loss: OnLoss | None = None
+) -> RemoteEngine:
     """`make` runs in the new process: with no checkpoints at first, and with those that were there
     when it is started again. It is pickled by its name. `booted`: a process that waits for it.
+    `on_loss` is called where the process has ended by itself, before anybody hears of it.
 
     Raises what `make` raises, if it is a TimbreError.
     """
-    process = EngineProcess(make, booted)
+    process = EngineProcess(make, booted, on_loss)
     return RemoteEngine(process.checkpoints, process.settings, process)
 
 
@@ -86,9 +90,11 @@ class EngineProcess(Transport):
     settings: EngineSettings
     checkpoints: Mapping[str, Checkpoint]  # as it was opened
 
-    def __init__(self, make: Make, booted: BootedProcess | None = None) -> None:
+    def __init__(
+        self, make: Make, booted: BootedProcess | None = None, on_loss: OnLoss | None = None
+    ) -> None:
         return_large_blocks()
-        self._make, self._booted = make, booted
+        self._make, self._booted, self._on_loss = make, booted, on_loss
         self._report = Report()
         self._calls: dict[int, Future[Any]] = {}
         self._numbers, self._lock = count(1), Lock()
@@ -244,6 +250,9 @@ class EngineProcess(Transport):
                 pass
             self._channel.close()
             code = self._process.wait()
+            if self._on_loss and not self._closed.is_set():
+                log.critical("The engine's process has ended (%s).", code)
+                self._on_loss()
             self._lose(EngineClosed(CLOSED if self._closed.is_set() else LOST))
             if self._closed.is_set():
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,12 +42,15 @@ class AppContext:
         """Where starts keep what later ones need not make."""
         return self.settings.cache or self.settings.data / "cache"
 
-    def engine(self, booted: BootedProcess | None = None) -> SpeechEngine:
-        """An engine with the models loaded; in the process that waits for it, if there is one."""
+    def engine(
+        self, booted: BootedProcess | None = None, on_loss: Callable[[], None] | None = None
+    ) -> SpeechEngine:
+        """An engine with the models loaded; in the process that waits for it, if there is one.
+        `on_loss` is called where that process ends by itself."""
         settings, models, finish = self.settings, self.all_models(), self.finish()
         self.check_choices()
         self.tell.line(f"Loading {', '.join(models)} …")
-        open_ = partial(open_process, booted=booted) if booted else open_engine
+        open_ = partial(open_process, booted=booted, on_loss=on_loss) if booted else open_engine
         engine = open_(
             models,
             settings.device,

@@ -8,9 +8,11 @@ All share a data folder. Knows Serve's deployments and no way to start Ray.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import anyio.to_thread
@@ -30,6 +32,7 @@ from engine import (
     open_cluster,
 )
 from studio.cli.app_context import AppContext
+from studio.cli.own_process import process_ahead
 from studio.cli.serve import build_application, stores_of
 from studio.cluster.proxy_retry import REPLICA
 from studio.cluster.serve_replicas import ServeReplicas
@@ -58,6 +61,13 @@ OpenEngine: TypeAlias = Callable[[AppContext], SpeechEngine]
 OpenFront: TypeAlias = Callable[[AppContext, Replicas, str], RemoteEngine]
 
 
+def open_replica(context: AppContext) -> SpeechEngine:
+    """In a process of its own where an engine has one. Its end is the replica's: Serve starts
+    another one, and whoever was spoken to is taken on by the others."""
+    with process_ahead(context.settings) as booted:
+        return context.engine(booted, partial(os._exit, 1))
+
+
 def open_front(context: AppContext, replicas: Replicas, device: str) -> RemoteEngine:
     """The front's engine. `device`: where the replicas are, which decides the profile."""
     settings = context.settings
@@ -70,7 +80,7 @@ def open_front(context: AppContext, replicas: Replicas, device: str) -> RemoteEn
 class Engines:
     """How engines are opened, in replicas and in front of them; others in tests."""
 
-    replica: OpenEngine = AppContext.engine
+    replica: OpenEngine = open_replica
     front: OpenFront = open_front
 
 

@@ -219,6 +219,21 @@ def test_closing_while_another_process_starts_ends_that_one_too(
     assert its(engine)._process.poll() == 0
 
 
+def test_who_is_told_of_a_loss_hears_it_before_any_listener_and_not_of_a_close() -> None:
+    told: list[tuple[bool, object]] = []
+    made = partial(fake, SLOW, {})
+    engine = process_engine(made, on_loss=lambda: told.append((its(engine).alive, stream.end)))
+    with closing(engine):
+        stream = engine.submit(LONG)
+        next(stream)
+        kill(engine)
+        with pytest.raises(EngineClosed):
+            list(stream)
+        assert told == [(True, None)]
+        soon(lambda: its(engine)._lost is None)
+    assert len(told) == 1
+
+
 def test_what_has_ended_here_is_not_spoken_there(open_engine: Open) -> None:
     engine = open_engine(SLOW)
     stream = engine.submit(replace(HELLO, max_frames=4000, ignore_end=True))  # 40 s
