@@ -137,9 +137,12 @@ class VoicesTab:
         colour: str,
         note: str,
         shown: Sequence[str] = (),
-    ) -> str:
-        """Save the form; returns a status. `shown`: the fields as they were shown; what is still so
-        keeps what another page may have saved."""
+    ) -> tuple[Update, ...]:
+        """Save the form: a status and the form as it is then; one that is refused stays as it is.
+
+        `shown`: the fields as they were shown; what is still so keeps what another page may have
+        saved.
+        """
         now = (name, tags, colour, note)
         pairs = zip(FORM, shown, now, strict=False)
         kept = {field for field, was, own in pairs if was == own}
@@ -153,8 +156,8 @@ class VoicesTab:
             given = {field: value for field, value in wanted.items() if field not in kept}
             changed = self._studio.library.change(_one(picked), **given)
         except TimbreError as error:
-            return warning(error)
-        return f"**{changed.name}** {word('is changed.')}"
+            return warning(error), *(gr.skip(),) * len(Card._fields)
+        return f"**{changed.name}** {word('is changed.')}", *self.show(picked)
 
     def delete(
         self, picked: str | None, owner: str = "", numbers: str = ""
@@ -319,6 +322,11 @@ class Found(NamedTuple):
     favourites: gr.BrowserState
     summary: gr.Markdown
     receive: gr.UploadButton
+
+
+class Told(NamedTuple):
+    """What came of a press, and what can be done about it."""
+
     again: gr.Button
     waiting: gr.State  # the file that was uploaded
     undo: gr.Button
@@ -353,11 +361,19 @@ def build(
     with gr.Row():
         with gr.Column(min_width=320, scale=2):
             found = _found(favourites or favourite_voices())
-        with gr.Column(min_width=320, visible=False) as column:
+        with gr.Column(min_width=320, visible=False, elem_id="library-card") as column:
             card, actions = _card(column)
+    with gr.Column(elem_id="library-told"):  # in view wherever in list or form somebody is
+        told = Told(
+            gr.Button(word("Import again"), visible=False),
+            gr.State(""),
+            gr.Button(word("Restore"), visible=False),
+            gr.State(""),
+            gr.Markdown(elem_id="library-status"),
+        )
     player = live_player(studio.live, elem_id="library-player")
     tab = VoicesTab(studio, outbox(card.file))
-    _wire(tab, found, card, actions, owner or browser_id())
+    _wire(tab, found, told, card, actions, owner or browser_id())
     plays(player, [actions.listen.click], tab.speak, [found.picked, actions.phrase])
     plays(player, [found.cards.hear], tab.hear, [actions.phrase])
 
@@ -373,11 +389,6 @@ def _found(favourites: gr.BrowserState) -> Found:
         favourites,
         gr.Markdown(min_height=24),
         gr.UploadButton(str(word("Import a voice")), file_types=[".safetensors"]),
-        gr.Button(word("Import again"), visible=False),
-        gr.State(""),
-        gr.Button(word("Restore"), visible=False),
-        gr.State(""),
-        gr.Markdown(min_height=24, elem_id="library-status"),
     )
 
 
@@ -403,9 +414,11 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
     )
 
 
-def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions, owner: gr.Textbox) -> None:
+def _wire(
+    tab: VoicesTab, found: Found, told: Told, card: Card, actions: Actions, owner: gr.Textbox
+) -> None:
     """Every change of the library refreshes the list, and the list refreshes the form."""
-    picked, status = found.picked, found.status
+    picked, status = found.picked, told.status
     listing = [found.cards, found.summary, picked]
     wanted = [found.words, found.which, picked, found.favourites]
     details = [card.name, card.tags, card.colour, card.note, card.shown]
@@ -414,18 +427,20 @@ def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions, owner: gr.
     changes = gr.State(0)  # of the library
     on_show(tab.search, listing, wanted, [*search, changes.change])
     found.cards.act(tab.act, found.favourites, [picked, found.favourites], **QUIET)
-    picked.change(tab.show, picked, list(card), **QUIET)
-    changed = actions.change.click(tab.change, [picked, *details], status, **QUIET)
-    changed = changed.then(tab.show, picked, list(card), **QUIET)  # its file as well
+    shown = picked.change(tab.show, picked, list(card), **QUIET)
+    bring = on_event("static/in_view.js", "bring", "#library-card")
+    shown.then(None, js=bring, queue=False, **QUIET)
+    saved = [status, *card]
+    changed = actions.change.click(tab.change, [picked, *details], saved, **QUIET)
     picked.change(lambda: gr.update(visible=False), None, actions.used, **QUIET)
-    gone = [status, found.ticket, found.undo, actions.used]
+    gone = [status, told.ticket, told.undo, actions.used]
     with_scripts = on_event(SCRIPT, "withScripts")
     sent = [picked, owner, gr.Textbox(elem_classes="timbre-unseen")]
     deleted = actions.delete.click(tab.delete, sent, gone, js=with_scripts, **QUIET)
     used = actions.used.click(tab.delete_used, picked, gone, **QUIET)
-    outputs = [status, found.waiting, found.again]
+    outputs = [status, told.waiting, told.again]
     received = found.receive.upload(tab.receive, found.receive, outputs, **QUIET)
-    again = found.again.click(tab.receive_again, found.waiting, outputs, **QUIET)
-    back = found.undo.click(tab.restore, found.ticket, [status, found.undo], **QUIET)
+    again = told.again.click(tab.receive_again, told.waiting, outputs, **QUIET)
+    back = told.undo.click(tab.restore, told.ticket, [status, told.undo], **QUIET)
     for event in (changed, deleted, used, received, again, back):
         event.then(lambda before: before + 1, changes, changes, **QUIET)

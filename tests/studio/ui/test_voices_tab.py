@@ -91,7 +91,9 @@ def test_an_empty_library_teaches(tab):
 
 
 def test_a_card_is_written_and_shown_again(tab, kept, studio):
-    spoken = tab.change(kept[0].id, " Ada  Two ", "new, new , old", "rgb(255, 0, 128)", " note ")
+    spoken, *_ = tab.change(
+        kept[0].id, " Ada  Two ", "new, new , old", "rgb(255, 0, 128)", " note "
+    )
     assert "Ada Two" in spoken
     _, name, tags, colour, note, *_ = tab.show(kept[0].id)
     assert (name, tags, colour, note) == ("Ada Two", "new, old", "#ff0080", "note")
@@ -102,10 +104,10 @@ def test_a_form_changes_what_was_written_in_it_alone(tab, kept, studio):
     _, *fields, shown, _, _, _ = tab.show(kept[0].id)
     studio.library.change(kept[0].id, name="Adele", tags=("old",))  # another page
     fields[3] = "A note."
-    assert "Adele" in tab.change(kept[0].id, *fields, shown)
+    assert "Adele" in tab.change(kept[0].id, *fields, shown)[0]
     card = studio.library.get(kept[0].id).card
     assert (card.name, card.tags, card.note) == ("Adele", ("old",), "A note.")
-    assert "already" in tab.change(kept[0].id, "Bo", *fields[1:], shown)
+    assert "already" in tab.change(kept[0].id, "Bo", *fields[1:], shown)[0]
 
 
 def test_a_recorded_consent_is_heard_where_there_is_one(tab, studio, kept):
@@ -127,9 +129,11 @@ def test_a_recorded_consent_is_heard_where_there_is_one(tab, studio, kept):
 
 
 def test_a_name_of_another_voice_is_refused(tab, kept, studio):
-    assert "already" in tab.change(kept[0].id, "bo", "", "", "")
-    assert "changed" in tab.change(kept[0].id, "ADA", "", "", "")
-    assert "first" in tab.change(None, "Some", "", "", "")
+    refused, *form = tab.change(kept[0].id, "bo", "", "", "A note that took time.")
+    assert "already" in refused
+    assert all(field == gr.skip() for field in form)  # nothing that was typed is lost
+    assert "changed" in tab.change(kept[0].id, "ADA", "", "", "")[0]
+    assert "first" in tab.change(None, "Some", "", "", "")[0]
     assert [each.name for each in studio.library.list()] == ["ADA", "Bo", "Cy"]
 
 

@@ -154,3 +154,22 @@ def test_arrows_choose_in_a_group_of_gradios(open_page: OpenPage, url: str) -> N
     names = page.evaluate(RENAMED)
     assert len(names) > 3
     assert len(set(names)) == 1
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_voices_form_and_what_came_of_it_are_in_view(
+    open_page: OpenPage, url: str, width: int
+) -> None:
+    """Also where the list is longer than the window."""
+    page = open_page(url)
+    for tab in ("Library", "Voices"):
+        open_tab(page, tab)
+    page.set_viewport_size({"width": width, "height": 400})
+    panel = page.get_by_role("tabpanel").filter(has=page.locator("#library-voices")).last
+    page.locator("#library-voices li", has_text="Grandmother").get_by_text("Edit").click()
+    expect(panel.get_by_label("Name", exact=True)).to_be_in_viewport()
+    panel.get_by_label("Note").fill("A note that took time.")
+    panel.get_by_label("Name", exact=True).fill("Ryan")
+    panel.get_by_role("button", name="Save changes").click()
+    expect(panel.get_by_text("already. Choose another name.")).to_be_in_viewport()
+    expect(panel.get_by_label("Note")).to_have_value("A note that took time.")
