@@ -172,6 +172,11 @@ _DOTTED = re.compile(
 _INITIAL = re.compile(r"(?<![\w.])([B-HJ-Z]|[AI](?=\.\s[A-Z]\.))\.(?=\s?[A-Z][a-zà-ÿ.])")
 _LETTER = re.compile(r"(?<![\w'’.])([B-HJ-NP-Z])(?![\w'’]|\.[A-Za-z])")
 _SMALL_LETTER = re.compile(r"(?<![\w'’.</-])([b-hj-np-z])(?![\w'’/-]|\.\w)")  # "x is 5"
+_CLIPPED = re.compile(  # "it s", "don t", "I m" of texts that lost their marks
+    r"(?:\b(?:it|that|he|she|what|there|let|who|where|here|how|I|you|we|they|"
+    r"(?:do|does|did|is|was|are|were|have|has|had|ca|wo|could|would|should)n)\s$)",
+    re.IGNORECASE,
+)
 _LETTER_A = re.compile(
     r"(?<=\b(?i:plan|from|type|team|unit|part|side)\s)A(?!\w)|(?<=\b(?i:grade|group|point|class|level)\s)A(?!\w)|"
     r"(?<=\b(?i:vitamin|section|exhibit)\s)A(?!\w)|(?<=\b(?i:appendix|terminal)\s)A(?!\w)|"
@@ -230,13 +235,18 @@ def ends_sentence(tail: str) -> bool:
     return not tail.strip("\"'”’)] ") or bool(_OPENS.match(tail))
 
 
-def single_letters(text: str) -> str:
-    """Letters that stand alone: initials, "plan B", "X-ray"."""
+def single_letters(text: str, before: str) -> str:
+    """Letters that stand alone: initials, "plan B", "X-ray". `before`: to the left."""
     text = _HYPHENED.sub(_say_hyphened, text)
     text = _LETTERS_OF.sub(_say_letters_of, _INITIAL.sub(_say_initial, text))
     text = _LETTER_A.sub("eigh", text)
-    text = _SMALL_LETTER.sub(lambda m: letter_names(m[1]), text)
+    text = _SMALL_LETTER.sub(lambda match: _say_small(match, before), text)
     return _LETTER.sub(lambda m: letter_names(m[1]), text)
+
+
+def _say_small(match: re.Match[str], before: str) -> str:
+    left = before + match.string[: match.start()]
+    return match[0] if match[1] in "dmst" and _CLIPPED.search(left) else letter_names(match[1])
 
 
 def _say_letters_of(match: re.Match[str]) -> str:

@@ -67,6 +67,8 @@ _RUN = re.compile(r"(?<!\w)[A-Z][A-Z']{0,30}(?:[\s,.;:!?—–-]{1,4}[A-Z][A-Z']
 def letter_names(letters: str) -> str:
     """ "FBI" -> "eff-bee-eye"; without hyphens the talker loses its place among them."""
     names = [NAMES[letter] for letter in letters.lower() if letter in NAMES]
+    if letters.lower() in ("ad", "at"):  # "eigh-dee" is heard as eighty
+        return " ".join(names)
     return names[0] if len(names) == 1 else "-".join(names).replace(" ", "-")
 
 

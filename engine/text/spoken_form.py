@@ -189,7 +189,7 @@ def _say(segment: str, before: str, first: bool) -> str:
     text = codes(text, before)
     text = mixed_words(amounts(text, before))
     text = capitals(text)
-    text = single_letters(text)
+    text = single_letters(text, before)
     text = plain_numbers(text, before)
     text = _SENTENCE.sub(lambda match: match[0].upper(), plain_marks(text).rstrip())
     return text + tail

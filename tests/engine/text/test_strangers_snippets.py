@@ -52,7 +52,7 @@ from engine.text.spoken_form import SpokenForm, spoken_form
         ('Rihanna ft. Drake, attn: Bob, w.r.t. the pop. of Rome.', 'Rihanna featuring Drake, attention: Bob, with respect to the population of Rome.'),
         ('Mr and Mrs Smith. Turn left on Oak St. Then go.', 'Mister and Missus Smith. Turn left on Oak Street. Then go.'),
         ('Version 3.11; Lat 51.5, Lon -0.12; a 1 : 3 ratio.', 'Version three point eleven; Latitude fifty-one point five, Longitude minus zero point one two; a one to three ratio.'),
-        ('In A.D. 1066, c. £50, see Jones 2003a.', 'In eigh-dee ten sixty-six, circa fifty pounds, see Jones two thousand and three, eigh.'),
+        ('In A.D. 1066, c. £50, see Jones 2003a.', 'In eigh dee ten sixty-six, circa fifty pounds, see Jones two thousand and three, eigh.'),
         ('john@example.com', 'John at example dot com'),
         ('See ticket (#HR-1234) of 05/2020 and 2024-05, not 2010-12.', 'See ticket, number aitch-ar one two three four, of May twenty twenty and May twenty twenty-four, not twenty ten to twelve.'),
         ('The 1999/2000 season; 20 000 leagues; 1.5 m people.', 'The nineteen ninety-nine two thousand season; twenty thousand leagues; one point five million people.'),
@@ -78,6 +78,7 @@ from engine.text.spoken_form import SpokenForm, spoken_form
         ('WE MEET ON MONDAY IN JULY, see you friday.', 'We meet on Monday in July, see you Friday.'),
         ("What's 7 x 8? The 5 W's w/in 2 hrs: mph, €3.50/100g and $0.10/min.", "What's seven times eight? The five double yous within two hours: miles per hour, three euros and fifty cents per one hundred grams and ten cents per minute."),
         ('Her I.D. no. is 7; 1 000.', 'Her eye-dee number is seven; one thousand.'),
+        ('He said it s fine, I don t know, we d go; option d, and that s it.', 'He said it s fine, I don t know, we d go; option dee, and that s it.'),
     ],
 )  # fmt: skip
 def test_what_strangers_wrote_is_said(written: str, spoken: str) -> None:
