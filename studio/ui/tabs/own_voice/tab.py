@@ -391,7 +391,7 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                 if not trainings.transcriber:
                     gr.Markdown(word(NO_RECOGNISER), elem_classes="timbre-hint")
                 begin = gr.Button(word("Train"), variant="primary")
-            with gr.Column(min_width=320):
+            with gr.Column(min_width=320, elem_id="own-voice-training"):
                 picked = gr.Dropdown([], label=word("Training"), **FOUND_LATER)
                 shown = gr.HTML(both(NONE), elem_id="own-voice-status", padding=False)
                 with gr.Row():

@@ -121,3 +121,12 @@ def test_what_can_be_heard_is_shown_as_soon_as_a_line_is_taken(
     until_silent(page, requests)
     page.get_by_label("Hear an epoch").click()
     page.get_by_role("option", name="2", exact=True).wait_for()
+
+
+def test_why_nothing_is_trained_is_told_where_it_is_seen(open_page: OpenPage, url: str) -> None:
+    page = open_page(url, viewport={"width": 1280, "height": 500})
+    open_tab(page, "Clone")
+    page.get_by_text("Train a better one").click()
+    page.locator("#own-voice").get_by_role("button", name="Train", exact=True).click()
+    refused = page.locator("#own-voice").get_by_text("Record a voice or drop a file first.")
+    expect(refused).to_be_in_viewport()
