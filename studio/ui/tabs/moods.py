@@ -87,14 +87,14 @@ class MoodsTab:
         shown = (mood.name, words, mood.card.note, facts(mood), self._file(mood))
         return gr.update(visible=True), *shown
 
-    def change(self, picked: str | None, name: str, words: str, note: str) -> str:
-        """Save the form; returns a status."""
+    def change(self, picked: str | None, name: str, words: str, note: str) -> tuple[Update, ...]:
+        """Save the form: a status and the form as it is then. A refused one stays as it is."""
         try:
             library = self._studio.library.moods
             changed = library.change(_one(picked), name.strip(), _words(words), note.strip())
         except TimbreError as error:
-            return warning(error)
-        return f"**{changed.name}** {word(IS_CHANGED)}"
+            return warning(error), *(gr.skip(),) * len(Card._fields)
+        return f"**{changed.name}** {word(IS_CHANGED)}", *self.show(picked)
 
     def delete(self, picked: str | None) -> tuple[str, Update, Update]:
         """Status, undo ticket, undo button."""
@@ -270,8 +270,7 @@ def build(studio: Studio) -> None:
     on_show(tab.listed, lists, [picked, voice], [changes.change])
     picked.change(tab.show, picked, list(card), **QUIET)
     details = [card.name, card.words, card.note]
-    changed = change.click(tab.change, [picked, *details], status, **QUIET)
-    changed = changed.then(tab.show, picked, list(card), **QUIET)  # its file as well
+    changed = change.click(tab.change, [picked, *details], [status, *card], **QUIET)
     deleted = delete.click(tab.delete, picked, [status, ticket, undo], **QUIET)
     restored = undo.click(tab.restore, ticket, [status, undo], **QUIET)
     received = receive.upload(tab.receive, receive, status, **QUIET)

@@ -39,15 +39,17 @@ def test_a_mood_is_shown_and_changed(studio: Studio, tab: MoodsTab, glad: SavedM
     assert (name, words, note) == ("glad", "happy", "")
     assert "one pair" in about
     assert Path(file).read_bytes() == studio.library.moods.export(glad.id)
-    assert "is changed" in tab.change(glad.id, "joyful", "glad, merry , glad", "mine")
+    assert "is changed" in tab.change(glad.id, "joyful", "glad, merry , glad", "mine")[0]
     changed = studio.library.moods.get(glad.id)
     assert (changed.name, changed.mood.words, changed.card.note) == (
         "joyful", ("glad", "merry"), "mine",
     )  # fmt: skip
     assert (changed.mood.shift == glad.mood.shift).all()
     for wrong in ("", "a+b", "[x]"):
-        assert "⚠️" in tab.change(glad.id, wrong, "", "")
-    assert "⚠️" in tab.change(None, "x", "", "")
+        refused, *form = tab.change(glad.id, wrong, "", "A note that took time.")
+        assert "⚠️" in refused
+        assert all(field == gr.skip() for field in form)  # nothing that was typed is lost
+    assert "⚠️" in tab.change(None, "x", "", "")[0]
 
 
 def test_a_deleted_mood_comes_back(studio: Studio, tab: MoodsTab, glad: SavedMood) -> None:
