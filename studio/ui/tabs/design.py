@@ -77,6 +77,7 @@ class Sketch:
     description: str
     text: str
     pcm: Pcm
+    label: str = ""  # of its card
 
 
 @dataclass
@@ -124,35 +125,41 @@ class DesignTab:
         self._making: dict[str, list[Trying]] = {}  # by page
 
     async def sketch(
-        self, description: str, phrase: str, page: gr.Request | None = None
+        self,
+        description: str,
+        phrase: str,
+        before: Sequence[Sketch],
+        page: gr.Request | None = None,
     ) -> AsyncIterator[tuple[Update, ...]]:
-        """Yield the takes' cards, sketches and status until all takes are complete."""
+        """Yield the takes' cards, sketches, whether these are new, and a status until all takes are
+        complete. Stopped, the takes `before` are back."""
         text = phrase.strip() or PHRASE
         try:
             tries = self._begin(description.strip(), text)
         except TimbreError as error:
-            yield gr.skip(), gr.skip(), warning(error)
+            yield gr.skip(), gr.skip(), False, warning(error)
             return
         with self._stoppable(tries, page):
             work = [asyncio.ensure_future(each.follow()) for each in tries]
             while not all(each.over for each in tries):
-                yield html_of(_cards(tries)), [], word("Making three takes …")
+                yield html_of(_trying(tries)), [], False, word("Making three takes …")
                 await asyncio.wait(work, timeout=TICK)
         if any(each.stopped for each in tries):
-            yield html_of(_none()), [], word("Stopped.")
+            yield html_of(_cards(before)), before, False, word("Stopped.")
             return
-        sketches = [Sketch(description.strip(), text, each.pcm) for each in tries]
-        yield html_of(_cards(tries)), sketches, word("Listen, pick one, and keep it.")
+        said = description.strip()
+        sketches = [Sketch(said, text, each.pcm, each.label()) for each in tries]
+        yield html_of(_cards(sketches)), sketches, True, word("Listen, pick one, and keep it.")
 
-    async def hear_all(self, sketches: Sequence[Sketch]) -> AsyncIterator[Payload]:
-        """Play the takes one after the other, once they are there."""
+    async def hear_all(self, sketches: Sequence[Sketch], new: bool) -> AsyncIterator[Payload]:
+        """Play takes that were just made one after the other."""
         silence = np.zeros(round(BETWEEN * SAMPLE_RATE), np.int16)
         sounds, parts, start = list[Pcm](), list[Part](), 0
         for number, sketch in enumerate(sketches):
             parts.append(Part(start, _heard_as(number), sketch.text))
             sounds += [sketch.pcm, silence]
             start += len(sketch.pcm) + len(silence)
-        if sounds:
+        if new:
             about = About(_heard_as(0), sketches[0].text, lambda: parts)
             async for payload in hear(self._studio, np.concatenate(sounds), about):
                 yield payload
@@ -262,16 +269,16 @@ def _heard_as(number: int) -> str:
     return f"{tell('Design')} · {tell(_name(number))}"
 
 
-def _none() -> list[Card]:
-    return [Card(_name(number), both(NONE)) for number in range(TAKES)]
+def _trying(tries: Sequence[Trying]) -> list[Card]:
+    return [Card(_name(number), escape(each.label())) for number, each in enumerate(tries)]
 
 
-def _cards(tries: Sequence[Trying]) -> list[Card]:
-    """Each can be heard once all are complete."""
-    over = all(each.over for each in tries)
+def _cards(sketches: Sequence[Sketch]) -> list[Card]:
+    if not sketches:
+        return [Card(_name(number), both(NONE)) for number in range(TAKES)]
     return [
-        Card(_name(number), escape(each.label()), each.pcm if over and each.parts else None)
-        for number, each in enumerate(tries)
+        Card(_name(number), escape(each.label), each.pcm if len(each.pcm) else None)
+        for number, each in enumerate(sketches)
     ]
 
 
@@ -298,24 +305,24 @@ def build(studio: Studio) -> None:
     tab = DesignTab(studio)
     gr.Markdown(word(HELP))
     on = _fields()
-    takes = sound_cards(_none())
+    takes = sound_cards(_cards([]))
     player = live_player(studio.live, elem_id="design-player")
-    sketches = gr.State([])
+    sketches, new = gr.State([]), gr.State(False)
     pick = gr.Radio(
         [(word(f"Take {number + 1}"), number) for number in range(TAKES)],
         label=word("Which take to save?"),
     )
     form = save_form()
-    outputs = [takes, sketches, on.status]
+    outputs = [takes, sketches, new, on.status]
     made = gr.on(
         [on.make.click, on.description.submit],
         tab.sketch,
-        [on.description, on.phrase],
+        [on.description, on.phrase, sketches],
         outputs,
         trigger_mode="once",
         **QUIET,
     )
-    made.then(translated(tab.hear_all), [sketches], player, **PLAYING)
+    made.then(translated(tab.hear_all), [sketches, new], player, **PLAYING)
     keep_draft("design", [on.description, on.phrase, *form.fields])
     on.stop.click(tab.stop, None, None, **QUIET)
     plays(player, [takes.hear], tab.hear, [sketches])

@@ -34,8 +34,9 @@ def studio(tmp_path, request):
 
 
 def test_three_takes_come_and_differ(studio):
-    *_, last = run(DesignTab(studio).sketch(WORDS, TEXT))
-    cards, sketches, _ = last
+    *_, last = run(DesignTab(studio).sketch(WORDS, TEXT, []))
+    cards, sketches, new, _ = last
+    assert new
     lines = re.findall("<small>(.*?)</small>", cards)
     assert len(set(lines)) == TAKES
     for one, sketch in zip(lines, sketches, strict=True):
@@ -47,7 +48,7 @@ def test_three_takes_come_and_differ(studio):
 
 def test_cards_are_plain_text_while_takes_are_made(studio):
     """They are HTML, in which Gradio translates nothing."""
-    for shown, _, _ in run(DesignTab(studio).sketch(WORDS, TEXT)):
+    for shown, *_ in run(DesignTab(studio).sketch(WORDS, TEXT, [])):
         assert "__i18n__" not in str(shown)
 
 
@@ -57,7 +58,7 @@ def press(sound):
 
 def test_the_pressed_take_is_heard_as_it_was_made(studio):
     tab = DesignTab(studio)
-    sketches = run(tab.sketch(WORDS, TEXT))[-1][1]
+    sketches = run(tab.sketch(WORDS, TEXT, []))[-1][1]
     for number, sketch in enumerate(sketches):
         payloads = payloads_of(tab.hear(sketches, press(number)))
         assert heard(payloads) == sketch.pcm.tobytes()
@@ -68,7 +69,7 @@ def test_the_pressed_take_is_heard_as_it_was_made(studio):
 
 def test_the_picked_take_is_kept(studio):
     tab = DesignTab(studio)
-    sketches = run(tab.sketch(WORDS, TEXT))[-1][1]
+    sketches = run(tab.sketch(WORDS, TEXT, []))[-1][1]
     assert "**Calm**" in tab.save("Calm", "", "", sketches, 1)
     saved = studio.library.find("Calm")
     assert WORDS in saved.card.made_from
@@ -88,9 +89,9 @@ def test_the_picked_take_is_kept(studio):
 
 def test_what_is_missing_is_told(studio):
     tab = DesignTab(studio)
-    assert "Describe a voice" in run(tab.sketch("  ", TEXT))[-1][-1]
+    assert "Describe a voice" in run(tab.sketch("  ", TEXT, []))[-1][-1]
     assert "Make three takes” first" in tab.save("Calm", "", "", [], 0)
-    sketches = run(tab.sketch(WORDS, TEXT))[-1][1]
+    sketches = run(tab.sketch(WORDS, TEXT, []))[-1][1]
     assert "Which take to save?” first" in tab.save("Calm", "", "", sketches, None)
     assert studio.library.list() == ()
 
@@ -99,7 +100,7 @@ def test_three_takes_are_made_at_once_where_one_is_as_fast_as_it_is_heard(studio
     calls = []
     submit = studio.engine.submit
     monkeypatch.setattr(studio.engine, "submit", lambda line: calls.append(line) or submit(line))
-    run(DesignTab(studio).sketch(WORDS, TEXT))
+    run(DesignTab(studio).sketch(WORDS, TEXT, []))
     assert [line.live for line in calls] == [False] * TAKES
 
 
@@ -108,7 +109,7 @@ def test_leaving_in_the_middle_frees_every_slot(tmp_path):
     with studio.engine:
 
         async def leave():
-            updates = DesignTab(studio).sketch(WORDS, TEXT * 4)
+            updates = DesignTab(studio).sketch(WORDS, TEXT * 4, [])
             await anext(updates)
             while not studio.engine.stats().running:
                 await anext(updates)
@@ -125,16 +126,43 @@ def test_takes_that_were_stopped_are_gone_and_say_so(tmp_path):
     with studio.engine:
 
         async def stopped():
-            updates = tab.sketch(WORDS, TEXT * 4)
+            updates = tab.sketch(WORDS, TEXT * 4, [])
             await anext(updates)
             tab.stop()
             return [each async for each in updates]
 
         *_, last = asyncio.run(asyncio.wait_for(stopped(), 20))
         assert not studio.engine.stats().running
-    cards, sketches, status = last
+    cards, sketches, new, status = last
     assert cards.count("disabled") == cards.count("Not made yet") == TAKES
-    assert (sketches, getattr(status, "key", status)) == ([], "Stopped.")
+    assert (sketches, new, getattr(status, "key", status)) == ([], False, "Stopped.")
+
+
+def test_stop_brings_the_takes_back_that_were_there_and_plays_them_not_again(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.01))
+    tab = DesignTab(studio)
+    with studio.engine:
+
+        async def again():
+            made = [each async for each in tab.sketch(WORDS, TEXT, [])][-1]
+            updates = tab.sketch("A bright voice.", TEXT * 4, made[1])
+            await anext(updates)
+            tab.stop()
+            return made, [each async for each in updates][-1]
+
+        (cards, before, *_), last = asyncio.run(asyncio.wait_for(again(), 20))
+    assert last[1] == before
+    lines = re.findall("<small>(.*?)</small>", cards)
+    assert re.findall("<small>(.*?)</small>", last[0]) == lines
+    assert "disabled" not in last[0]
+    assert payloads_of(tab.hear_all(before, last[2])) == []
+
+
+def test_a_refused_press_plays_no_takes_that_were_there(studio):
+    tab = DesignTab(studio)
+    made = run(tab.sketch(WORDS, TEXT, []))[-1][1]
+    _, _, new, _ = run(tab.sketch("", TEXT, made))[-1]
+    assert payloads_of(tab.hear_all(made, new)) == []
 
 
 def test_programs_get_the_id_or_the_reason(studio):
@@ -146,7 +174,7 @@ def test_programs_get_the_id_or_the_reason(studio):
 
 def test_more_than_a_minute_is_refused_before_it_is_made(studio):
     for text in ("word " * 200, "木" * 300):
-        *_, status = run(DesignTab(studio).sketch(WORDS, text))[-1]
+        *_, status = run(DesignTab(studio).sketch(WORDS, text, []))[-1]
         assert "two or three sentences" in status
         with pytest.raises(gr.Error, match="two or three"):
             DesignTab(studio).program("Ann", WORDS, text)
@@ -154,12 +182,12 @@ def test_more_than_a_minute_is_refused_before_it_is_made(studio):
 
 def test_takes_are_played_one_after_the_other(studio):
     tab = DesignTab(studio)
-    sketches = run(tab.sketch(WORDS, TEXT))[-1][1]
-    payloads = payloads_of(tab.hear_all(sketches))
+    sketches = run(tab.sketch(WORDS, TEXT, []))[-1][1]
+    payloads = payloads_of(tab.hear_all(sketches, True))
     sound = np.frombuffer(heard(payloads), np.int16)
     parts = [tuple(each) for payload in payloads for each in payload["parts"]]
     starts = list(dict.fromkeys(parts))
     assert [name for _, name, _ in starts] == [f"Design · Take {n + 1}" for n in range(TAKES)]
     for (start, *_), sketch in zip(starts, sketches, strict=True):
         assert np.array_equal(sound[start : start + len(sketch.pcm)], sketch.pcm)
-    assert payloads_of(tab.hear_all([])) == []
+    assert payloads_of(tab.hear_all(sketches, False)) == []
