@@ -137,7 +137,8 @@ class ServerLog(Handler):
     def _words(self, record: logging.LogRecord, ours: bool) -> str:
         if ours or self._debug:
             return one_line(record.getMessage(), WORDS)
-        return one_line(str(record.msg).partition("\n")[0], HEAD)
+        told = record.getMessage() if _counts(record.args) else str(record.msg)
+        return one_line(told.partition("\n")[0], HEAD)
 
     def _trace(self, error: BaseException, worded: bool) -> Iterator[str]:
         """Kind and place of an error, and of what led to it."""
@@ -272,6 +273,11 @@ def _named(error: BaseException, worded: bool) -> str:
     if worded:
         return f"{kind}: {one_line(str(error), WORDS)}"
     return f"{kind}: {error.strerror}" if isinstance(error, OSError) and error.strerror else kind
+
+
+def _counts(values: object) -> bool:
+    """Whether the values of a line are numbers, which quote nothing."""
+    return isinstance(values, tuple) and all(isinstance(each, int | float) for each in values)
 
 
 def _short(path: str) -> str:

@@ -35,6 +35,15 @@ def test_a_line_that_cannot_be_written_is_told_and_harms_nobody(words: str, valu
     assert "test_log_limits.py:1" in written.getvalue()
 
 
+def test_of_another_librarys_values_numbers_alone_are_told() -> None:
+    for values, told in [((3, 0.5), "Cancel 3 in 0.5"), ((3, "x@y"), "Cancel %s in %s")]:
+        written = io.StringIO()
+        line = record_of("Cancel %s in %s", *values)
+        line.name = "uvicorn.error"
+        ServerLog(written).emit(line)
+        assert written.getvalue().endswith(f"uvicorn.error: {told}\n")
+
+
 def test_lines_beyond_a_minutes_bytes_are_counted() -> None:
     written = io.StringIO()
     log = ServerLog(written)
