@@ -143,6 +143,7 @@ _NUMBERED = re.compile(
     rf"((?i:{'|'.join(sorted(_BEFORE_NUMBERS, key=len, reverse=True))}))\.\s?"
     r"(?=[(\[]?#?[0-9]|(?<=[Nn]o\.\s)[A-Z]{1,4}-?[0-9]|(?!I\b)[IVXL]{1,6}\b|(?<=[Vv]ol\.\s)I\b(?!['’]|\s[a-hj-z]))"
 )
+_CITED = re.compile(r"(?:^|[(\[;,]\s?|\b(?:see|in|of|by|from|and|cf\.)\s)$", re.IGNORECASE)
 _INSIDE = re.compile(r"[a-z,]\s$")  # a sentence, where a capital begins a name
 _DETERMINER = re.compile(r"(?:\b(?:the|my|his|her|its|our|your)|['’]s)\s$", re.IGNORECASE)
 _PHRASE = re.compile(
@@ -171,12 +172,17 @@ _DOTTED = re.compile(
 )
 _INITIAL = re.compile(r"(?<![\w.])([B-HJ-Z]|[AI](?=\.\s[A-Z]\.))\.(?=\s?[A-Z][a-zà-ÿ.])")
 _LETTER = re.compile(r"(?<![\w'’.])([B-HJ-NP-Z])(?![\w'’]|\.[A-Za-z])")
-_SMALL_LETTER = re.compile(r"(?<![\w'’.</-])([b-hj-np-z])(?![\w'’/-]|\.\w)")  # "x is 5"
+_SMALL_LETTER = re.compile(r"(?<![\w'’.</-])(?<!\w`)([b-hj-np-z])(?![\w'’/-]|\.\w)")  # "x is 5"
 _CLIPPED = re.compile(  # "it s", "don t", "I m" of texts that lost their marks
     r"(?:\b(?:it|that|he|she|what|there|let|who|where|here|how|I|you|we|they|"
     r"(?:do|does|did|is|was|are|were|have|has|had|ca|wo|could|would|should)n)\s$)",
     re.IGNORECASE,
 )
+_OWNER = re.compile(  # "John s book", "the dog s tail"
+    r"\b(?:[A-Z][a-z]{2,}|(?:wo)?m[ae]n|children|child|people|one|day|today|world|mother|father|"
+    r"brother|sister|dog|cat)\s$"
+)
+_FOREIGN = re.compile(r"[A-ZÀ-Ý][a-zà-ÿ]{2,}\s$")  # "Ortega y Gasset", "Tome e Principe"
 _LETTER_A = re.compile(
     r"(?<=\b(?i:plan|from|type|team|unit|part|side)\s)A(?!\w)|(?<=\b(?i:grade|group|point|class|level)\s)A(?!\w)|"
     r"(?<=\b(?i:vitamin|section|exhibit)\s)A(?!\w)|(?<=\b(?i:appendix|terminal)\s)A(?!\w)|"
@@ -211,7 +217,7 @@ def abbreviations(text: str, before: str) -> str:
     text = _WITH.sub("with ", text)
     text = _LIFE.sub(lambda match: f"{_LIVED[match[1] or match[2]]} ", text)
     text = _OK.sub("okay", text)
-    text = _NUMBERED.sub(_say_numbered, text)
+    text = _NUMBERED.sub(lambda match: _say_numbered(match, before), text)
     text = _STREET.sub(_say_street, text)
     text = _AVENUE.sub(lambda match: _STREETS[match[1]], text)
     text = _TITLE.sub(_say_title, text)
@@ -245,8 +251,11 @@ def single_letters(text: str, before: str) -> str:
 
 
 def _say_small(match: re.Match[str], before: str) -> str:
-    left = before + match.string[: match.start()]
-    return match[0] if match[1] in "dmst" and _CLIPPED.search(left) else letter_names(match[1])
+    left, right = before + match.string[: match.start()], match.string[match.end() :]
+    clipped = match[1] in "dmst" and _CLIPPED.search(left)
+    owned = match[1] == "s" and _OWNER.search(left) and right[:1].isspace()
+    named = match[1] in "ey" and _FOREIGN.search(left) and re.match(r"\s[A-Z][a-z]{2}", right)
+    return match[0] if clipped or owned or named else letter_names(match[1])
 
 
 def _say_letters_of(match: re.Match[str]) -> str:
@@ -258,9 +267,11 @@ def _say_hyphened(match: re.Match[str]) -> str:
     return match[0] if match[1] in "aI" else f"{letter_names(match[1])} "
 
 
-def _say_numbered(match: re.Match[str]) -> str:
-    named = match[1] in ("Max", "Ed") and _INSIDE.search(match.string[: match.start()])
-    return match[0] if named else f"{_BEFORE_NUMBERS[match[1].lower()]} "
+def _say_numbered(match: re.Match[str], before: str) -> str:
+    left = before + match.string[: match.start()]
+    named = match[1] in ("Max", "Ed") and _INSIDE.search(left)
+    spoken = match[1] in ("ex", "def") and not _CITED.search(left)
+    return match[0] if named or spoken else f"{_BEFORE_NUMBERS[match[1].lower()]} "
 
 
 def _say_initial(match: re.Match[str]) -> str:

@@ -316,10 +316,13 @@ def _say_era(match: re.Match[str]) -> str:
 def _stop(match: re.Match[str]) -> str:
     """The full stop of "p.m." that also ends the sentence."""
     tail = match.string[match.end() :]
-    begins = re.match(r"\s+[A-Z][a-z]", tail) and not _GOES_ON.match(tail)
+    left = match.string[: match.start()]
+    goes_on = _GOES_ON.match(tail) or _OPENED.search(left)
+    begins = re.match(r"\s+[A-Z][a-z]", tail) and not goes_on
     return "." if match[0].endswith(".") and (begins or ends_sentence(tail)) else ""
 
 
+_OPENED = re.compile(r"\b(?:At|By|Around|About|Before|After|Until|From)\s$")  # a sentence
 _GOES_ON = re.compile(  # behind "5 p.m."
     rf"\s+(?:{'|'.join(_WHOLE_NAMES)}|{SHORT_DAYS}|{SHORT_MONTHS}|Eastern|Central|Mountain|Pacific|"
     r"[A-Z][a-z]+\stime)\b"

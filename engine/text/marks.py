@@ -52,7 +52,7 @@ _TAGS = (  # of pages and of speech; other names in angle brackets are somebody'
 _BLOCK = re.compile(
     r"\s?</?(?:br|p|li|div|h[1-6]|tr|td|th|ul|ol)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
 )
-_CODE = re.compile(r"`([^`\n]{1,200})`")
+_CODE = re.compile(r"`{1,2}([^`\n]{1,200})`{1,2}")
 _TAG = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]{{0,200}})?/?>", re.IGNORECASE)
 _NAMED = re.compile(r"</?([A-Za-z][\w.-]{0,40})/?>")  # "<anna> hello"
 _NOTE = re.compile(r"(?<=[\w.,;!?])\[[0-9]{1,3}\]")

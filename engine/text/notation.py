@@ -112,7 +112,12 @@ _RULES: tuple[Rule, ...] = (
     (re.compile(r"(?<=\w)\(\)"), lambda m: ""),
     (re.compile(r"(?:(?<=`)|(?<=\b[Uu]se )|(?<=\bwith )|(?<=\bpass ))--(?=[a-z])"),
      lambda m: "dash dash "),
-    (re.compile(r"(?:(?<!\S)|(?<=`))-(?=[a-zA-Z](?:[\s`.,;)]|$))"), lambda m: "dash "),
+    (  # an option, no signature and no dash of prose
+        re.compile(
+            r"(?:(?<!\S)|(?<=`))-(?![AaI]\s[a-z]|[A-Z]\.[\sA-Z])(?=[a-zA-Z](?:[\s`.,;)]|$))"
+        ),
+        lambda m: "dash ",
+    ),
     (_PROGRESSION, _say_progression),
     (
         re.compile(r"(?<![\w/])([2-9]|12)/(2|4|8|16)(?=\s(?:time|metre|meter)\b)"),

@@ -162,7 +162,7 @@ class _Capitals:
             self._begins, self._titled = self._begins or word in ".?!", False
             return word
         small, first, titled = word.lower(), self._begins, self._titled
-        if small in _CALENDAR:  # "ON MONDAY", which has small letters by now
+        if small in _CALENDAR and word != "august":  # "ON MONDAY", which has small letters by now
             word = word.capitalize()
         self._begins, article = False, small in _ARTICLES
         if first or not word[0].isupper():

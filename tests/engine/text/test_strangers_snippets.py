@@ -79,6 +79,13 @@ from engine.text.spoken_form import SpokenForm, spoken_form
         ("What's 7 x 8? The 5 W's w/in 2 hrs: mph, €3.50/100g and $0.10/min.", "What's seven times eight? The five double yous within two hours: miles per hour, three euros and fifty cents per one hundred grams and ten cents per minute."),
         ('Her I.D. no. is 7; 1 000.', 'Her eye-dee number is seven; one thousand.'),
         ('He said it s fine, I don t know, we d go; option d, and that s it.', 'He said it s fine, I don t know, we d go; option dee, and that s it.'),
+        ('The ``keys`` and `None`s are kept.', 'The keys and Nones are kept.'),
+        ('It is over. -W. Smith was tired -I was not. She ran -a girl -down; use -v.', 'It is over. Double you Smith was tired I was not. She ran a girl down; use dash vee.'),
+        ('Ortega y Gasset of Sao Tome e Principe took John s book and the dog s tail.', 'Ortega y Gasset of Sao Tome e Principe took John s book and the dog s tail.'),
+        ('Of august lineage in AUGUST.', 'Of august lineage in august.'),
+        ("His ex. 3 months later it's def. 10 of them (ex. 2).", "His ex. Three months later it's def. Ten of them, example two."),
+        ('Then ax[1].set is one.[1]', 'Then ax, one.set is one.'),
+        ('At 9 a.m. Mary left. It shuts at 5 p.m. Bring food.', 'At nine eigh-em Mary left. It shuts at five pee-em. Bring food.'),
     ],
 )  # fmt: skip
 def test_what_strangers_wrote_is_said(written: str, spoken: str) -> None:
