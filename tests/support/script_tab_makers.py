@@ -9,7 +9,8 @@ import gradio as gr
 import numpy as np
 
 from engine import SAMPLE_RATE
-from studio.ui.tabs.script.handlers import ScriptTab, Shown
+from studio.ui.tabs.script.handlers import ScriptTab
+from studio.ui.tabs.script.shown import Shown
 from studio.ui.tabs.script.view import View
 from tests.support.tab_makers import heard, payloads_of
 

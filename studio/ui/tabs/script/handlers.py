@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import gradio as gr
 
@@ -39,6 +39,7 @@ from studio.ui.tabs.script.options import (
     values_of,
     with_changes,
 )
+from studio.ui.tabs.script.shown import FIELDS, Shown
 from studio.ui.tabs.script.view import EXAMPLE, Board, View
 from studio.ui.tabs.script.words import characters, tell_joined
 from studio.ui.tabs.voice_form import QUIET, Update
@@ -66,23 +67,6 @@ TYPED = Message(
 )
 
 
-class Shown(NamedTuple):
-    """The components that a change of the script updates."""
-
-    opened: Update  # its number
-    mine: Update  # numbers of the scripts this browser has had, with spaces between
-    view: Update
-    picked: Update
-    title: Update
-    text: Update
-    seen: Update
-    cast: Update
-    lines: Update
-    timer: Update
-    read: Update  # AsRead
-
-
-FIELDS = len(Shown._fields)
 READING = len(ReadingFields._fields)
 
 
@@ -124,7 +108,7 @@ class ScriptTab:
         draft = sent.get("draft")
         if isinstance(draft, dict) and not shown[0] and draft.get("number") == sent.get("number"):
             draft = {**draft, "number": "", "seen": ""}  # what was typed into a deleted script
-        drafted = _with_draft(Shown(*shown[:FIELDS]), draft)
+        drafted = Shown(*shown[:FIELDS]).with_draft(draft)
         return *drafted, *shown[FIELDS:], sent.get("aloud") is not False
 
     def offer(self, number: str, mine: str, view: View) -> tuple[Update, Update, Update]:
@@ -216,6 +200,7 @@ class ScriptTab:
         saved = title
         with warned():
             if number:
+                saved = self.store.look(number).project.title  # if the new one is refused
                 saved = self.store.rename(number, title).project.title
         return gr.update(choices=self._listed(mine)), gr.skip() if saved == title else saved
 
@@ -258,6 +243,16 @@ class ScriptTab:
             opened = self._deliver(opened, before, reading)
         self.playback.expect(opened.number)
         return self._shown(opened, view, mine, (text, seen), reading, watch=True)
+
+    def read_typed(
+        self, number: str, mine: str, view: View, text: str, seen: str, *reading: Any
+    ) -> Shown:
+        """Read text that was typed, if any, before what needs its lines."""
+        with warned():
+            if text != seen and text.strip():
+                opened = self._read(mine, number, text, seen, *reading)
+                return self._shown(opened, view, mine, (text, seen), () if number else reading)
+        return Shown(*(gr.skip(),) * FIELDS)
 
     def act(
         self,
@@ -487,12 +482,3 @@ def _page() -> str:
     """Whose event runs."""
     request = page_request()
     return (request.session_hash or "") if request else ""
-
-
-def _with_draft(shown: Shown, draft: object) -> Shown:
-    """Restore unread text with the text it was typed into. If nothing is restored, text that was
-    typed meanwhile stays."""
-    sent = draft if isinstance(draft, dict) else {}
-    if sent.get("number") != shown.opened:
-        return shown if shown.opened else shown._replace(text=gr.skip(), seen=gr.skip())
-    return shown._replace(text=str(sent.get("text") or ""), seen=str(sent.get("seen") or ""))

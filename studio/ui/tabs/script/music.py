@@ -145,10 +145,14 @@ class MusicSection:
 
 
 def music_section(
-    studio: Studio, opened: gr.Textbox, player: gr.HTML, changed: Trigger
+    studio: Studio,
+    opened: gr.Textbox,
+    player: gr.HTML,
+    changed: Trigger,
+    read: Callable[[Trigger], Any],
 ) -> list[Any]:
     """Build the section; returns its events that change the script. `changed`: the event of a
-    change of the script by others."""
+    change of the script by others; `read`: has typed text read at a moment."""
     handlers = MusicSection(studio)
     with gr.Accordion(word("Music"), open=False, elem_id="script-music"):
         picked: Any = gr.Dropdown(
@@ -170,7 +174,7 @@ def music_section(
     plays(player, [listen.click], handlers.listen, here)
     moments = [moment for each in fields for moment in moments_of(each)]
     answer = gr.State(("", ()))
-    added = upload.upload(_named(handlers.add), [opened, upload], answer, **QUIET)
+    added = read(upload.upload).then(_named(handlers.add), [opened, upload], answer, **QUIET)
     done = [
         gr.on(moments, _named(handlers.change), [*here, known, *fields], answer, **LATEST),
         remove.click(_named(handlers.remove), here, answer, **QUIET),

@@ -27,6 +27,7 @@ from studio.imports.projects.project_uploads import (
 )
 from studio.scripts.music.cue import PLAIN
 from studio.scripts.store import PROJECT_SUFFIX, ScriptStore
+from studio.ui.gradio_compat.events import Trigger
 from studio.ui.gradio_compat.scripts import on_event, on_load
 from studio.ui.i18n import both, word
 from studio.ui.live_player import live_player, plays, translated
@@ -107,7 +108,12 @@ def build(studio: Studio) -> None:
     _scripts(tab, hidden, page, area, reading, [*shown, *reading])
     _changes(tab, hidden, page, area, reading, shown)
     _sound(tab, hidden, page, area, reading, shown)
-    for changed in music_section(studio, hidden.opened, area.player, area.lines.changed):
+    typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen, *reading]
+
+    def read(moment: Trigger) -> Any:
+        return moment(tab.read_typed, typed, shown, **ORDERED)
+
+    for changed in music_section(studio, hidden.opened, area.player, area.lines.changed, read):
         changed.then(tab.look, [hidden.opened, hidden.view], [area.lines, hidden.timer], **QUIET)
     export_section(studio, hidden.opened)
     _endpoint(studio)

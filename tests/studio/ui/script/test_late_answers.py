@@ -291,16 +291,22 @@ def test_a_project_that_is_saved_is_offered_with_its_script_alone(
     expect(export.locator("a[download]")).to_have_count(0)
 
 
+def add_music(page: Any, path: Path) -> None:
+    section = page.locator("#script-music")
+    button = section.locator("#music-upload button").first
+    if not button.is_visible():
+        section.get_by_role("button", name="Music").first.click()
+    with page.expect_file_chooser() as chosen:
+        button.click()
+    chosen.value.set_files(path)
+
+
 def test_music_that_takes_long_to_read_is_not_shown_under_another_script(
     page: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     split(page, TEXT, "Good evening")
     held = Held(monkeypatch, "add", ScriptMusic)
-    section = page.locator("#script-music")
-    section.get_by_role("button", name="Music").first.click()
-    with page.expect_file_chooser() as chosen:
-        section.locator("#music-upload button").first.click()
-    chosen.value.set_files(recording(tmp_path / "Rain.wav"))
+    add_music(page, recording(tmp_path / "Rain.wav"))
     wait_until(held.begun.is_set)
     new(page)
     held.may_end.set()
@@ -308,3 +314,21 @@ def test_music_that_takes_long_to_read_is_not_shown_under_another_script(
     answered(page, held.ended)
     expect(page.locator("#music-picked")).to_be_hidden()
     expect(page.locator("#music-upload button").first).to_be_visible()  # for another file
+
+
+def test_text_that_is_typed_is_read_before_music_is_added(page: Any, tmp_path: Path) -> None:
+    page.locator("#script-text textarea").fill(TEXT)
+    add_music(page, recording(tmp_path / "Rain.wav"))
+    picked = page.get_by_role("tabpanel").locator("#music-picked input")
+    expect(picked).to_have_value("Rain.wav")
+    expect(lines(page).first).to_contain_text("Good evening")
+
+
+def test_an_empty_name_is_refused_and_the_scripts_name_is_back(page: Any) -> None:
+    split(page, TEXT, "Good evening")
+    name = page.get_by_role("tabpanel").get_by_label("Name", exact=True).first
+    before = name.input_value()
+    assert before
+    name.fill("")
+    name.press("Enter")
+    expect(name).to_have_value(before)

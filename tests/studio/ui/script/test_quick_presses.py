@@ -12,7 +12,8 @@ import pytest
 from gradio.context import LocalContext
 
 from studio.scripts import text_of
-from studio.ui.tabs.script.handlers import ScriptTab, Shown
+from studio.ui.tabs.script.handlers import ScriptTab
+from studio.ui.tabs.script.shown import Shown
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import act, event, page
 

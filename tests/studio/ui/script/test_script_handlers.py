@@ -14,8 +14,9 @@ from engine import Message, NotSaved, UnknownVoice
 from studio.scripts import Delivery, text_of
 from studio.scripts.export.script_files import save_project
 from studio.ui.tabs.script.exports import ExportSection, ExportView, Saved
-from studio.ui.tabs.script.handlers import ScriptTab, Shown
+from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.options import UNREAD, AsRead, values_of
+from studio.ui.tabs.script.shown import Shown
 from studio.ui.tabs.script.view import EXAMPLE, View
 from tests.support.script_tab_makers import LINES, LONG, act, event, html, page, spoken, statuses
 from tests.support.tab_makers import make_studio, payloads_of, some_clone
