@@ -71,7 +71,7 @@ def test_the_page_opens_with_each_event_once_and_so_does_a_tab(page: Any) -> Non
     assert first == OPENING
     with asked(page) as library:
         open_tab(page, "Library")
-    assert library == ["listed_1", "listed_2", "looking", "search", "show_4"]
+    assert library == ["listed_1", "listed_2", "looking", "search", "show_3"]
     with asked(page) as speak:
         open_tab(page, "Speak")
     assert speak == ["arrive", "chosen", "listed", "looking", "partial", "starts"]
