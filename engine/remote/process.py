@@ -250,13 +250,13 @@ class EngineProcess(Transport):
                 pass
             self._channel.close()
             code = self._process.wait()
-            if self._on_loss and not self._closed.is_set():
+            if not self._closed.is_set():
                 log.critical("The engine's process has ended (%s).", code)
-                self._on_loss()
+                if self._on_loss:
+                    self._on_loss()
             self._lose(EngineClosed(CLOSED if self._closed.is_set() else LOST))
             if self._closed.is_set():
                 return
-            log.critical("The engine's process has ended (%s).", code)
             self._losses += 1
             try:
                 if self._losses > MOST_LOSSES:

@@ -63,7 +63,7 @@ OpenFront: TypeAlias = Callable[[AppContext, Replicas, str], RemoteEngine]
 
 def open_replica(context: AppContext) -> SpeechEngine:
     """In a process of its own where an engine has one. Its end is the replica's: Serve starts
-    another one, and whoever was spoken to is taken on by the others."""
+    another one, and who has heard nothing yet is taken on by the others."""
     with process_ahead(context.settings) as booted:
         return context.engine(booted, partial(os._exit, 1))
 

@@ -108,7 +108,7 @@ def build(studio: Studio) -> None:
     _scripts(tab, hidden, page, area, reading, [*shown, *reading])
     _changes(tab, hidden, page, area, reading, shown)
     _sound(tab, hidden, page, area, reading, shown)
-    typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen, *reading]
+    typed = [*_typed(hidden, page), *reading]
 
     def read(moment: Trigger) -> Any:
         return moment(tab.read_typed, typed, shown, **ORDERED)
@@ -218,6 +218,11 @@ def _board(kind: str, **kwargs: Any) -> gr.HTML:
     )
 
 
+def _typed(hidden: Hidden, page: ScriptForm) -> list[Any]:
+    """What tells the script of a page, and the text that was typed there."""
+    return [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
+
+
 def _scripts(
     tab: ScriptTab,
     hidden: Hidden,
@@ -253,7 +258,7 @@ def _changes(
     shown: list[Any],
 ) -> None:
     """Events that change a script."""
-    typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
+    typed = _typed(hidden, page)
     there = [page.picked, area.cast, reading.language]
     on_show(tab.offer, there, [hidden.opened, hidden.mine, hidden.view])
     page.read.click(tab.read, [*typed, hidden.reading, *reading], shown, **ORDERED)
@@ -278,8 +283,7 @@ def _sound(
     shown: list[Any],
 ) -> None:
     """Events that play audio. Typed text and settings are read first."""
-    typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
-    typed = [*typed, hidden.reading, *reading]
+    typed = [*_typed(hidden, page), hidden.reading, *reading]
     looks, seen = [hidden.opened, hidden.view], [area.lines, hidden.timer]
     ready = area.speak.click(tab.read, typed, shown, **ORDERED)
     spoken = ready.success(
