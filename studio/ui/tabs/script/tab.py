@@ -241,8 +241,10 @@ def _scripts(
     read = begun.then(tab.receive, [page.upload, mine, *typed], everything, **QUIET)
     read.then(tab.end_reading, None, page.upload, **BARE)
     page.project.received(tab.receive_project, [mine, *typed], everything, **QUIET)
+    name = gr.State(("", ""))  # that was saved, and of which script
     for named in (page.title.submit, page.title.blur):
-        named(tab.rename, [opened, page.title, mine], [page.picked, page.title], **ORDERED)
+        saved = named(tab.rename, [opened, page.title, mine], [page.picked, name], **ORDERED)
+        saved.then(tab.renamed, [opened, name], page.title, **QUIET)
     gone = [*everything, hidden.deleted, page.back]
     page.delete.click(tab.delete, [opened, mine], gone, **ORDERED)
     restored = [hidden.deleted, mine, *typed]
