@@ -194,21 +194,19 @@ class ScriptTab:
                 return self.receive(str(path), mine, number, text, seen, *reading)
         return (gr.skip(),) * (FIELDS + READING)
 
-    def rename(self, number: str, title: str, mine: str) -> tuple[Update, tuple[str, Update]]:
-        """The list of scripts; the script and its saved name, where it is another: there may be
-        more in the field by now."""
+    def rename(
+        self, number: str, title: str, mine: str, read: AsRead = UNREAD
+    ) -> tuple[Update, Update]:
+        """The list of scripts, and the saved name: where it is another, as there may be more in the
+        field by now, and where its script is still the page's, as leaving the field by a press of
+        New saves it too. `read`: as the presses before this one left it."""
         saved = title
         with warned():
             if number:
                 saved = self.store.look(number).project.title  # if the new one is refused
                 saved = self.store.rename(number, title).project.title
-        shown = gr.skip() if saved == title else saved
-        return gr.update(choices=self._listed(mine)), (number, shown)
-
-    def renamed(self, number: str, answer: tuple[str, Update]) -> Update:
-        """The name of an answer; none, if its script was left meanwhile."""
-        whose, saved = answer
-        return saved if whose == number else gr.skip()
+        shown = saved != title and read.number == number
+        return gr.update(choices=self._listed(mine)), saved if shown else gr.skip()
 
     def delete(self, number: str, mine: str) -> tuple[Update, ...]:
         """An empty tab and the Restore button."""

@@ -241,10 +241,9 @@ def _scripts(
     read = begun.then(tab.receive, [page.upload, mine, *typed], everything, **QUIET)
     read.then(tab.end_reading, None, page.upload, **BARE)
     page.project.received(tab.receive_project, [mine, *typed], everything, **QUIET)
-    name = gr.State(("", ""))  # that was saved, and of which script
-    for named in (page.title.submit, page.title.blur):
-        saved = named(tab.rename, [opened, page.title, mine], [page.picked, name], **ORDERED)
-        saved.then(tab.renamed, [opened, name], page.title, **QUIET)
+    named = [opened, page.title, mine, hidden.reading]
+    for left in (page.title.submit, page.title.blur):
+        left(tab.rename, named, [page.picked, page.title], **ORDERED)
     gone = [*everything, hidden.deleted, page.back]
     page.delete.click(tab.delete, [opened, mine], gone, **ORDERED)
     restored = [hidden.deleted, mine, *typed]
