@@ -276,6 +276,20 @@ def test_split_and_speak_at_once_make_one_script(
     page.keyboard.press("Escape")
 
 
+def test_a_menu_that_is_left_for_new_does_not_open_its_script_again(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split(page, TEXT, "Good evening")
+    page.get_by_label("Script", exact=True).focus()
+    held = Held(monkeypatch, "open")
+    button = page.get_by_role("tabpanel").get_by_role("button", name="New", exact=True).first
+    sent(page, lambda: button.evaluate("(button) => button.click()"))  # the cursor stays
+    wait_until(held.begun.is_set)
+    sent(page, lambda: page.get_by_label("Script", exact=True).blur())
+    answered(page, held.may_end)
+    expect(lines(page)).to_have_count(0)
+
+
 def test_a_project_that_is_saved_is_offered_with_its_script_alone(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
