@@ -19,6 +19,7 @@ from fastapi import APIRouter, HTTPException, Request
 from starlette.requests import ClientDisconnect
 
 from engine import RequestError
+from studio.imports.archives import DAMAGED
 from studio.scripts.project_files import MOST_AUDIO, MOST_PARTS
 from studio.scripts.projects import MAX_BYTES
 
@@ -88,14 +89,15 @@ class ProjectUploads:
         async def upload(request: Request) -> dict[str, str]:
             length = request.headers.get("content-length", "")
             address = request.client.host if request.client else ""
-            size = int(length) if length.isdecimal() else 0
-            return {"token": await self.receive(request.stream(), size, address)}
+            if not length.isdecimal():
+                raise HTTPException(411, LENGTHLESS)
+            return {"token": await self.receive(request.stream(), int(length), address)}
 
         return routes
 
     def _check(self, length: int, address: str) -> None:
         if length <= 0:
-            raise HTTPException(411, LENGTHLESS)
+            raise HTTPException(400, DAMAGED)
         if length > self.most:
             raise HTTPException(413, TOO_LARGE.format(most=self.most >> 20))
         if address in self._sending or len(self._sending) >= AT_ONCE:

@@ -14,6 +14,7 @@ import gradio as gr
 
 from engine import SOUND_FORMATS
 from studio.context import Studio
+from studio.imports.archives import DAMAGED
 from studio.imports.formats import SUFFIXES
 from studio.imports.projects.project_uploads import (
     BROKEN,
@@ -55,7 +56,7 @@ IMPORT = f"""
 </div>
 """
 BOARD_EVENTS = ("act", "play", "arrive", "back", "changed", "late")
-REFUSALS = (BROKEN, LENGTHLESS, TOO_LARGE, BUSY, NO_SPACE, TOO_SLOW)  # of an upload
+REFUSALS = (BROKEN, DAMAGED, LENGTHLESS, TOO_LARGE, BUSY, NO_SPACE, TOO_SLOW)  # of an upload
 
 
 class ScriptForm(NamedTuple):

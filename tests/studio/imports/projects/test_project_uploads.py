@@ -63,7 +63,7 @@ def test_a_token_is_no_path(uploads: ProjectUploads, token: str) -> None:
 def test_too_large_and_unknown_lengths_are_refused_unread(client: TestClient, folder: Path) -> None:
     assert client.post(f"/{PATH}", content=FILE + b"x").status_code == 413
     assert client.post(f"/{PATH}", content=iter([FILE])).status_code == 411
-    assert client.post(f"/{PATH}", content=b"").status_code == 411
+    assert client.post(f"/{PATH}", content=b"").status_code == 400
     assert not folder.exists()
 
 

@@ -135,9 +135,9 @@ def test_an_export_shows_how_far_it_is_also_after_a_reload_and_is_cancelled(
 
 def test_a_file_that_is_no_project_is_refused_in_words(page: Any, folder: Path) -> None:
     field = page.locator("input[type=file][accept='.zip']")
-    for content, each in ((b"no archive", "This file is damaged"), (b"", "Say how long")):
+    for content, place in ((b"no archive", ".toast-body"), (b"", ".timbre-import em")):
         field.set_input_files({"name": "mine.zip", "mimeType": "", "buffer": content})
-        page.get_by_text(each).first.wait_for()
+        page.locator(place).get_by_text("This file is damaged").first.wait_for()
     assert not any((folder / "uploads").iterdir())
 
 
