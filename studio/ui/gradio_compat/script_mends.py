@@ -78,6 +78,14 @@ MENDS = (
         ),
         rb"\1,\2=\3.props.value",
     ),
+    # The cross that empties a menu of several tells a change alone; a single cross tells an input.
+    (
+        re.compile(
+            rb"(function \w+\(e\)\{\w+\(\w+,\[\]\),\w+\(\w+,``\),"
+            rb"(\w+)\.props\.value=\[\],e\.preventDefault\(\))(?=\})"
+        ),
+        rb"\1,\2.dispatch(`input`)",
+    ),
     # Every press tells every component that ever waited how it stands, before its request is sent.
     # Only components whose state has changed are updated.
     (

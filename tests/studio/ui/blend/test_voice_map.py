@@ -17,7 +17,7 @@ from studio.context import Studio
 from studio.ui.tabs import blend
 from studio.ui.tabs.blend_handlers import BlendTab
 from studio.ui.voice_map import map_value
-from tests.support.browser import OpenPage, Server, Tap, expect, until_silent
+from tests.support.browser import OpenPage, Server, Tap, as_served, expect, until_silent
 from tests.support.tab_makers import app_of, heard, make_studio, payloads_of, save_many, some_clone
 
 
@@ -93,7 +93,7 @@ def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     studio = make_studio(tmp_path_factory.mktemp("studio"), raw=True)
     learn_glad(studio)
     save_many(studio.library, 8)
-    with studio.engine, Server(app_of(blend.build, studio)) as url:
+    with studio.engine, Server(as_served(app_of(blend.build, studio))) as url:
         yield url
 
 
@@ -156,6 +156,14 @@ def test_the_arrow_keys_move_the_cross(page: Any) -> None:
         canvas.press("ArrowRight")
     expect(recipe(page)).not_to_have_value(before)
     expect(canvas).to_have_attribute("aria-valuetext", re.compile("%"))
+
+
+def test_a_pad_without_voices_has_no_formula(page: Any) -> None:
+    page.get_by_role("tab", name="Pad").click()
+    expect(recipe(page)).not_to_have_value("")
+    page.locator("#blend-voices").locator(".remove-all").click()
+    expect(recipe(page)).to_have_value("")
+    expect(page.locator("#blend-pad .corner").first).to_be_empty()
 
 
 def test_a_mood_beside_the_pad_is_written_and_heard(page: Any) -> None:

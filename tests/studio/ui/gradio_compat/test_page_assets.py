@@ -107,6 +107,13 @@ def test_tabs_know_whether_one_was_chosen() -> None:
     assert sum(each.count(b".fresh&&") for each in made) == 1
 
 
+def test_the_cross_that_empties_a_menu_is_an_input() -> None:
+    [plain] = [b for b in (p.read_bytes() for p in FOLDER.glob("Index-*.js")) if b"remove-all" in b]
+    emptied = rb"\.props\.value=\[\],e\.preventDefault\(\)"
+    assert len(re.findall(emptied, plain)) == 1  # else Gradio does it otherwise
+    assert len(re.findall(emptied + rb",\w+\.dispatch\(`input`\)\}", mended(plain))) == 1
+
+
 FINDS = """
 const leaf = (id) => ({ id });
 const inner = { id: 2, children: [leaf(3), { id: 4, children: [leaf(5)] }] };
