@@ -28,6 +28,7 @@ from studio.scripts.model import MAX_LINES, Script
 from studio.scripts.text.dialogue import read_text
 from studio.scripts.text.passages import (
     PLAIN,
+    NothingToSpeak,
     Passage,
     SpeechOptions,
     build_parts,
@@ -57,7 +58,13 @@ def imported(name: str, file: IO[bytes], options: SpeechOptions = PLAIN) -> Impo
 
 def _of_book(blocks: Blocks, book: Book, cover: bytes, options: SpeechOptions) -> Imported:
     picture = base64.b64encode(cover).decode()
-    return _of_passages(passages_of(blocks), options).having(book=book, cover=picture)
+    try:
+        return _of_passages(passages_of(blocks), options).having(book=book, cover=picture)
+    except NothingToSpeak as error:
+        raise InvalidText(
+            "No text was found in this book. If its pages are pictures, use a program that "
+            "recognises the text first."
+        ) from error
 
 
 def _of_passages(passages: Iterable[Passage], options: SpeechOptions) -> Imported:

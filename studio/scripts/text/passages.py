@@ -43,6 +43,9 @@ class Passage:
     left_out: str = ""  # a kind of part that is not read (studio/scripts/books.py)
 
 
+class NothingToSpeak(InvalidText): ...
+
+
 class SpeechOptions(Record):
     """How passages are split into lines."""
 
@@ -164,7 +167,7 @@ def _check_lines(count: int) -> None:
 
 def _finished(lines: list[Line], chapters: list[str]) -> Script:
     if not any(line.text for line in lines):
-        raise InvalidText("There is nothing to speak in this script. Write or paste some text.")
+        raise NothingToSpeak("There is nothing to speak in this script. Write or paste some text.")
     if len(chapters) > MAX_CHAPTERS:
         raise InvalidText(
             "The script has more than {most:,} chapters. Split it.",

@@ -112,6 +112,14 @@ def test_a_pdf_has_paragraphs_without_page_numbers_heads_and_divided_words() -> 
     assert script.chapters == ("Chapter one",)
 
 
+@pytest.mark.parametrize("contents", [{}, {"OEBPS/toc.ncx": NCX}])
+def test_a_book_of_pictures_says_what_to_do(contents: dict[str, str]) -> None:
+    pages = dict.fromkeys(("a.xhtml", "c.xhtml"), "<img src='page.png' alt=''/>")
+    for name, book in (("a.epub", epub(pages, contents)), ("a.docx", docx(""))):
+        with pytest.raises(InvalidText, match="If its pages are pictures"):
+            script_of_file(name, book)
+
+
 def test_a_pdf_of_pictures_and_a_locked_one_say_what_to_do() -> None:
     with pytest.raises(InvalidText, match="pictures of text"):
         script_of_file("a.pdf", pdf([[""]]))
@@ -128,7 +136,7 @@ def test_what_is_no_book_is_refused(kind: str, data: bytes) -> None:
 
 
 def test_a_book_without_text_is_refused() -> None:
-    with pytest.raises(InvalidText, match="nothing to speak"):
+    with pytest.raises(InvalidText, match="No text was found"):
         script_of_file("a.epub", epub({"a.xhtml": "<p> </p>"}))
     with pytest.raises(InvalidText, match="damaged"):
         script_of_file("a.docx", zipped({"other.xml": "<a/>"}))
