@@ -336,6 +336,24 @@ def wait_until(condition: Callable[[], object]) -> None:
     serving.wait_until(condition, PATIENCE)
 
 
+class Held:
+    """Calls that take as long as it takes, for answers that come late; the first is waited for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, called: str, of: Any) -> None:
+        self.begun, self.may_end, self.ended = (threading.Event() for _ in range(3))
+        call = getattr(of, called)
+
+        def later(*values: Any, **named: Any) -> Any:
+            self.begun.set()
+            assert self.may_end.wait(PATIENCE)
+            try:
+                return call(*values, **named)
+            finally:
+                self.ended.set()
+
+        monkeypatch.setattr(of, called, later)
+
+
 PORTS: list[int] = []  # that servers of this process had
 
 

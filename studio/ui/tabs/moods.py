@@ -26,6 +26,7 @@ from studio.ui.gradio_compat.pages import outbox
 from studio.ui.i18n import tell, warning, word
 from studio.ui.live_player import live_player, plays
 from studio.ui.tabs.voice_form import (
+    ORDERED,
     QUIET,
     Update,
     downloadable,
@@ -268,9 +269,10 @@ def build(studio: Studio) -> None:
     ticket, changes = gr.State(""), gr.State(0)
     lists = [picked, voice, lesson.plain_voices, lesson.moody_voices]
     on_show(tab.listed, lists, [picked, voice], [changes.change])
-    picked.change(tab.show, picked, list(card), **QUIET)
+    # in turn: an answer of the mood that was picked before would be that of this one
+    picked.change(tab.show, picked, list(card), **ORDERED)
     details = [card.name, card.words, card.note]
-    changed = change.click(tab.change, [picked, *details], [status, *card], **QUIET)
+    changed = change.click(tab.change, [picked, *details], [status, *card], **ORDERED)
     deleted = delete.click(tab.delete, picked, [status, ticket, undo], **QUIET)
     restored = undo.click(tab.restore, ticket, [status, undo], **QUIET)
     received = receive.upload(tab.receive, receive, status, **QUIET)

@@ -23,6 +23,7 @@ from engine import (
 )
 from studio.context import Studio
 from studio.ui.gradio_compat.events import Dependency, Trigger, page_load, tabs_around
+from studio.ui.gradio_compat.turns import IN_TURN
 from studio.ui.i18n import tell, word
 from studio.ui.voice_cards import use_link
 from studio.voices.voice_catalog import PHRASE
@@ -40,6 +41,8 @@ QUIET: Final[dict[str, Any]] = {
     "show_progress": "hidden",
     "api_visibility": "private",
 }
+# Of one page one after the other: each is answered before the next one is read.
+ORDERED: Final[dict[str, Any]] = {**QUIET, **IN_TURN}
 # Of a menu whose choices come after the page: a server that was started again knows none of them.
 FOUND_LATER: Final[dict[str, Any]] = {"allow_custom_value": True}
 

@@ -25,6 +25,7 @@ from studio.ui.i18n import tell, warning, word
 from studio.ui.live_player import live_player, plays
 from studio.ui.tabs.voice_form import (
     COLOUR,
+    ORDERED,
     QUIET,
     Update,
     checked_name,
@@ -427,16 +428,17 @@ def _wire(
     changes = gr.State(0)  # of the library
     on_show(tab.search, listing, wanted, [*search, changes.change])
     found.cards.act(tab.act, found.favourites, [picked, found.favourites], **QUIET)
-    shown = picked.change(tab.show, picked, list(card), **QUIET)
+    # in turn: an answer of the voice that was picked before would be that of this one
+    shown = picked.change(tab.show, picked, list(card), **ORDERED)
     bring = on_event("static/in_view.js", "bring", "#library-card")
     shown.then(None, js=bring, queue=False, **QUIET)
     saved = [status, *card]
-    changed = actions.change.click(tab.change, [picked, *details], saved, **QUIET)
-    picked.change(lambda: gr.update(visible=False), None, actions.used, **QUIET)
+    changed = actions.change.click(tab.change, [picked, *details], saved, **ORDERED)
+    picked.change(lambda: gr.update(visible=False), None, actions.used, **ORDERED)
     gone = [status, told.ticket, told.undo, actions.used]
     with_scripts = on_event(SCRIPT, "withScripts")
     sent = [picked, owner, gr.Textbox(elem_classes="timbre-unseen")]
-    deleted = actions.delete.click(tab.delete, sent, gone, js=with_scripts, **QUIET)
+    deleted = actions.delete.click(tab.delete, sent, gone, js=with_scripts, **ORDERED)
     used = actions.used.click(tab.delete_used, picked, gone, **QUIET)
     outputs = [status, told.waiting, told.again]
     received = found.receive.upload(tab.receive, found.receive, outputs, **QUIET)

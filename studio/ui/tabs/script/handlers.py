@@ -26,7 +26,6 @@ from studio.scripts.rendering.playback import Payloads
 from studio.scripts.store import PROJECT_SUFFIX
 from studio.takes.event_transport import Payload
 from studio.ui.gradio_compat.events import detail
-from studio.ui.gradio_compat.turns import IN_TURN
 from studio.ui.i18n import errors_shown, tell, word
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.actions import LOOKING, Press, ScriptActions
@@ -46,8 +45,6 @@ from studio.ui.tabs.voice_form import QUIET, Update
 
 # Not queued: for events that must never be refused.
 BARE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-# Of one page one after the other: each is answered before the next one is read.
-ORDERED: dict[str, Any] = {**QUIET, **IN_TURN}
 # Once at a time, and once more for what came meanwhile.
 LATEST: dict[str, Any] = {**QUIET, "trigger_mode": "always_last"}
 TICK = 0.6  # seconds between polls during rendering

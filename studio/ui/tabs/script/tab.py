@@ -34,13 +34,13 @@ from studio.ui.i18n import both, word
 from studio.ui.live_player import live_player, plays, translated
 from studio.ui.tabs.script.endpoint import ScriptEndpoint
 from studio.ui.tabs.script.exports import export_section
-from studio.ui.tabs.script.handlers import BARE, LATEST, ORDERED, TICK, UPLOAD, ScriptTab
+from studio.ui.tabs.script.handlers import BARE, LATEST, TICK, UPLOAD, ScriptTab
 from studio.ui.tabs.script.music import music_section
 from studio.ui.tabs.script.options import AsRead, ReadingFields, moments_of, reading_fields
 from studio.ui.tabs.script.view import View
 from studio.ui.tabs.script.view import board as empty_board
 from studio.ui.tabs.script.words import words_shown
-from studio.ui.tabs.voice_form import QUIET, on_show
+from studio.ui.tabs.voice_form import ORDERED, QUIET, on_show
 
 HINT = (
     "Speaker: line. An empty line between paragraphs, # before a chapter's title, "

@@ -19,6 +19,7 @@ from studio.scripts.store import ScriptStore
 from studio.ui.tabs.script import exports
 from tests.support.browser import (
     PATIENCE,
+    Held,
     OpenPage,
     expect,
     open_tab,
@@ -190,24 +191,6 @@ def test_an_answer_to_a_poll_shows_no_export_of_a_script_that_was_left(
     expect(export.get_by_text("The export is done.")).to_be_hidden()
 
 
-class Held:
-    """Calls of the store that take as long as it takes; the first is waited for."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, called: str, of: Any = ScriptStore) -> None:
-        self.begun, self.may_end, self.ended = (threading.Event() for _ in range(3))
-        call = getattr(of, called)
-
-        def later(*values: Any) -> Any:
-            self.begun.set()
-            assert self.may_end.wait(PATIENCE)
-            try:
-                return call(*values)
-            finally:
-                self.ended.set()
-
-        monkeypatch.setattr(of, called, later)
-
-
 def sent(page: Any, press: Callable[[], None]) -> None:
     """Press, and wait until the server has taken it."""
     with page.expect_response(lambda response: "/queue/join" in response.url):
@@ -218,7 +201,7 @@ def test_a_search_is_kept_by_a_choice_that_is_made_before_it_is_answered(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split(page, TEXT, "Good evening")
-    held = Held(monkeypatch, "look")
+    held = Held(monkeypatch, "look", ScriptStore)
     sent(page, lambda: page.get_by_placeholder("Search in lines").fill("ben:"))
     wait_until(held.begun.is_set)
     sent(page, lambda: page.locator("#script-lines [data-act=show]").select_option("open"))
@@ -231,7 +214,7 @@ def test_a_new_script_stays_though_a_change_of_the_one_before_takes_longer(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split(page, TEXT, "Good evening")
-    held = Held(monkeypatch, "recast")
+    held = Held(monkeypatch, "recast", ScriptStore)
     page.locator("#script-cast select").first.select_option(index=2)
     wait_until(held.begun.is_set)
     sent(page, lambda: press(page, "New"))
@@ -243,7 +226,7 @@ def test_a_name_that_is_saved_slowly_takes_no_letters_back_and_names_no_other_sc
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split(page, TEXT, "Good evening")
-    held = Held(monkeypatch, "rename")
+    held = Held(monkeypatch, "rename", ScriptStore)
     name = page.get_by_role("tabpanel").get_by_label("Name", exact=True).first
     name.fill("An evening")
     name.press("Enter")
@@ -264,7 +247,7 @@ def test_a_name_that_is_saved_slowly_takes_no_letters_back_and_names_no_other_sc
 def test_split_and_speak_at_once_make_one_script(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = Held(monkeypatch, "read")
+    held = Held(monkeypatch, "read", ScriptStore)
     page.locator("#script-text textarea").fill("Eve: Is there one of me?\n\nEve: There is.")
     press(page, "Split into lines")
     wait_until(held.begun.is_set)
@@ -281,7 +264,7 @@ def test_a_menu_that_is_left_for_new_does_not_open_its_script_again(
 ) -> None:
     split(page, TEXT, "Good evening")
     page.get_by_label("Script", exact=True).focus()
-    held = Held(monkeypatch, "open")
+    held = Held(monkeypatch, "open", ScriptStore)
     button = page.get_by_role("tabpanel").get_by_role("button", name="New", exact=True).first
     sent(page, lambda: button.evaluate("(button) => button.click()"))  # the cursor stays
     wait_until(held.begun.is_set)
