@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studio.ui.i18n import both
+from studio.ui.i18n import both, labelled
 
 KEYS = {
     "Ctrl + Enter": "Speak",
@@ -44,7 +44,7 @@ HEAD = f"""
   <button type="button" data-timbre="help" aria-haspopup="dialog">{both("Shortcuts")}</button>
 </header>
 <p class="timbre-connection" role="alert" hidden>{both(WAITING)}</p>
-<dialog class="timbre-help" aria-label="Keyboard shortcuts">
+<dialog class="timbre-help" {labelled("Keyboard shortcuts")}>
   <h2>{both("Keyboard shortcuts")}</h2>
   {_listed(KEYS)}
   <h2>{both("On a line of a script")}</h2>

@@ -6,7 +6,6 @@ A card's event `hear` has the number of the sound. Knows no engine and no saved 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from html import escape
 from typing import NamedTuple
 
 import gradio as gr
@@ -19,7 +18,7 @@ from studio.takes.live_take import About
 from studio.takes.take_store import wave_of
 from studio.ui.gradio_compat.events import detail
 from studio.ui.gradio_compat.scripts import on_load
-from studio.ui.i18n import both, tell
+from studio.ui.i18n import both, labelled
 from studio.ui.take_card import ICONS, picture
 
 PRESSES = on_load(
@@ -80,7 +79,7 @@ class FinishedStream:
 
 def _item(number: int, card: Card) -> str:
     wave = wave_of(card.pcm) if card.pcm is not None and len(card.pcm) else ()
-    label = f'data-sound="{number}" aria-label="{escape(tell("Play"))}: {escape(tell(card.name))}"'
+    label = f'data-sound="{number}" {labelled("Play", card.name)}'
     button = f'<button type="button" {label} {"" if wave else "disabled"}>{ICONS}</button>'
     header = f"<div><strong>{both(card.name)}</strong><small>{card.told}</small></div>"
     return f"<li>{button}{header}{picture(wave)}</li>"

@@ -16,7 +16,7 @@ from engine import Blend, Clone, InvalidSetting, SpeechEngine, Vector
 from studio.context import Studio
 from studio.ui.gradio_compat.events import detail
 from studio.ui.gradio_compat.scripts import on_load
-from studio.ui.i18n import both
+from studio.ui.i18n import both, labelled
 from studio.ui.voice_cards import colour_of
 from studio.voices.voice_catalog import Choices
 from studio.voices.voice_plane import voice_plane
@@ -63,13 +63,13 @@ NOWHERE: Final = MapValue(spots=[], moods=[])
 
 def map_html() -> str:
     return f"""<div class="timbre-map">
-<div class="field"><canvas tabindex="0" role="slider" aria-label="{LABEL}"
+<div class="field"><canvas tabindex="0" role="slider" {labelled(LABEL)}
  aria-valuemin="0" aria-valuemax="100" aria-valuenow="50"></canvas>
 <p class="empty" hidden>{both(EMPTY)}</p></div>
 <div class="side">
 <label class="aloud"><input type="checkbox" checked>{both(POINTED)}</label>
-<input type="search" aria-label="{SEARCH}" placeholder="{SEARCH}">
-<ul aria-label="Voices on the map"></ul>
+<input type="search" {labelled(SEARCH)} placeholder="{SEARCH}">
+<ul {labelled("Voices on the map")}></ul>
 <p class="more"></p>
 <p class="there" role="status"></p>
 <a class="use" href="#use-voice=">{both("Use in Speak")}</a>

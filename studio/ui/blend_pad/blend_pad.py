@@ -14,10 +14,11 @@ import gradio as gr
 from studio.ui.blend_pad.pad_weights import CENTRE, CORNERS, MOST, Point
 from studio.ui.gradio_compat.events import detail
 from studio.ui.gradio_compat.scripts import on_load
+from studio.ui.i18n import labelled
 
 TEMPLATE = f"""<div class="timbre-pad">
 {'<span class="corner"></span>' * MOST}
-<canvas tabindex="0" role="slider" aria-label="Blend of voices: move with the arrow keys"
+<canvas tabindex="0" role="slider" {labelled("Blend of voices: move with the arrow keys")}
  aria-valuemin="0" aria-valuemax="100"></canvas></div>"""
 
 

@@ -2,8 +2,9 @@
 
 `word` is for texts that Gradio shows: labels, buttons, choices, Markdown. Gradio translates one per
 text, so the studio's own HTML uses `both`: it contains all languages, and the page's style shows
-the browser's (studio.css, shortcuts.py). Texts at run time, mainly errors, are `Message`s of the
-engine, which `tell` translates for the current request. The live player has its own table.
+the browser's (studio.css, shortcuts.py). `labelled` is its counterpart for attributes. Texts at run
+time, mainly errors, are `Message`s of the engine, which `tell` translates for the current request.
+The live player has its own table.
 """
 
 from __future__ import annotations
@@ -48,6 +49,13 @@ def both(english: str, **values: object) -> str:
         return escape(message)
     spans = [f'<span lang="{tongue}">{escape(text)}</span>' for tongue, text in by_language.items()]
     return "".join(spans)
+
+
+def labelled(*parts: str) -> str:
+    """An `aria-label` of texts joined by colons, for HTML that all languages share: in English, and
+    in Chinese for static/labels.js, which puts it there, and into a `placeholder`."""
+    here = escape(": ".join(map(chinese, parts)))
+    return f'aria-label="{escape(": ".join(parts))}" data-zh="{here}"'
 
 
 def tell(message: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from engine import Message, Recording, marks_of
 from studio.ui.gradio_compat.scripts import on_load
-from studio.ui.i18n import both, tell
+from studio.ui.i18n import both, labelled, tell
 from studio.ui.recordings import pictures
 
 AT: Final = " · "
@@ -55,7 +55,7 @@ def level_meter() -> str:
         for name, text in {**LEVELS, **REFUSED}.items()
     )
     return (
-        f'<div class="timbre-level" hidden><i role="meter" aria-label="{escape(LEVEL)}"'
+        f'<div class="timbre-level" hidden><i role="meter" {labelled(LEVEL)}'
         ' aria-valuemin="-60" aria-valuemax="0" aria-valuenow="-60"></i>'
         f'<p role="status">{advice}</p></div>'
     )

@@ -6,6 +6,7 @@ import '../gradio_compat/accessible.js';
 import '../gradio_compat/voice_search.js';
 import './opening.js';
 import './shortcuts.js';
+import './labels.js';
 import './addresses.js';
 import './buttons.js';
 import './level_meter.js';

@@ -2,7 +2,7 @@
 // act on the open tab: a button of class timbre-go speaks, the player's bar stops.
 
 // The style shows the studio's HTML in the browser's language (studio/ui/i18n).
-const chinese = navigator.language.toLowerCase().startsWith('zh');
+export const chinese = navigator.language.toLowerCase().startsWith('zh');
 document.documentElement.classList.toggle('timbre-zh', chinese);
 const shown = (selector) =>
   [...document.querySelectorAll(selector)].find((own) => own.checkVisibility() && !own.disabled);

@@ -15,7 +15,7 @@ import gradio as gr
 
 from engine import SpeechEngine, Stats, load_profile, profiles
 from studio.context import Studio
-from studio.ui.i18n import both
+from studio.ui.i18n import both, labelled
 from studio.ui.tabs import models
 
 EVERY = 1.0  # seconds
@@ -132,7 +132,7 @@ def _plot(name: str, values: Sequence[float]) -> str:
     points = " ".join(f"{i / across:.4f},{1 - value / top:.4f}" for i, value in enumerate(values))
     return (
         f"<figure><figcaption>{both(name)} ≤ {top:.0f}</figcaption>"
-        f'<svg viewBox="0 -0.04 1 1.08" preserveAspectRatio="none" role="img" aria-label="{name}">'
+        f'<svg viewBox="0 -0.04 1 1.08" preserveAspectRatio="none" role="img" {labelled(name)}>'
         f'<polyline points="{points}"/></svg></figure>'
     )
 

@@ -71,17 +71,18 @@ def shown(config: object) -> Iterator[str]:
         yield from (json.loads(f'"{key}"') for key in MARKER.findall(config))
 
 
+TOLD = ("word", "both", "labelled")
 MARKER = re.compile(r'__i18n__{"__type__": "translation_metadata", "key": "((?:[^"\\]|\\.)*)"}')
 
 
 def written() -> Iterator[tuple[str, str]]:
-    """Texts given to `word` and `both` in so many words, and all other texts."""
+    """Texts given to these functions in so many words, and all other texts."""
     for path in STUDIO.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("word", "both"):
-                named = node.args[0]
-                if isinstance(named, ast.Constant):
-                    yield "told", str(named.value)
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in TOLD:
+                for named in node.args:
+                    if isinstance(named, ast.Constant):
+                        yield "told", str(named.value)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield "text", node.value
 
@@ -146,6 +147,19 @@ def test_a_chinese_browser_sees_chinese(open_page: OpenPage, url: str) -> None:
     open_tab(page, "收藏")
     page.locator(".timbre-history:visible").get_by_text("你好。").wait_for()
     assert "__i18n__" not in page.inner_text("body")
+
+
+def test_names_and_hints_are_chinese_too(open_page: OpenPage, url: str) -> None:
+    page = open_page(url, locale="zh-CN")
+    expect(page.locator("dialog.timbre-help")).to_have_attribute("aria-label", "键盘快捷键")
+    open_tab(page, "混合")
+    expect(page.get_by_role("slider", name="声音混合：用方向键移动")).to_be_visible()
+    page.get_by_role("tab", name="声音地图").click()
+    page.get_by_placeholder("搜索声音").wait_for()
+    open_tab(page, "设计")
+    expect(page.get_by_role("button", name="播放: 第一段")).to_be_visible()
+    open_tab(page, "引擎")
+    expect(page.get_by_role("img", name="正在运行")).to_be_visible()
 
 
 def test_an_english_browser_sees_english_only(open_page: OpenPage, url: str) -> None:
