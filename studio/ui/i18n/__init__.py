@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from gradio import Error, I18n
+import gradio as gr
 from gradio.i18n import I18nData
 
 from engine import Message, TimbreError
@@ -33,7 +33,7 @@ def _tables(pattern: str) -> dict[str, str]:
 
 _SHOWN: Final = _tables("zh*.json")  # one shared table, and one per large tab
 CHINESE: Final = _SHOWN | _tables("messages_zh*.json")
-LANGUAGES: Final = I18n(en={english: english for english in _SHOWN}, zh=_SHOWN)
+LANGUAGES: Final = gr.I18n(en={english: english for english in _SHOWN}, zh=_SHOWN)
 
 
 def word(english: str) -> I18nData:
@@ -74,7 +74,18 @@ def errors_shown(words: Callable[[Message], str] = tell) -> Iterator[None]:
     try:
         yield
     except TimbreError as error:
-        raise Error(words(error.message), print_exception=False) from error
+        title = words(Message("Error"))
+        raise gr.Error(words(error.message), title=title, print_exception=False) from error
+
+
+def warn(message: str) -> None:
+    """Show a message over the page, as a warning."""
+    gr.Warning(tell(message), title=tell("Warning"))
+
+
+def inform(message: str) -> None:
+    """Show a message over the page."""
+    gr.Info(tell(message), title=tell("Info"))
 
 
 def warning(error: TimbreError) -> str:

@@ -31,7 +31,7 @@ from studio.context import Studio
 from studio.takes.event_transport import Payload, refusal
 from studio.ui import take_card
 from studio.ui.gradio_compat.events import detail
-from studio.ui.i18n import both, errors_shown, tell, word
+from studio.ui.i18n import both, errors_shown, tell, warn, word
 from studio.ui.speech_form import (
     SpeechForm,
     asked_for,
@@ -246,11 +246,11 @@ class SpeakHandlers:
         asking = partial(read, text, voice, language, instruct, seed, advanced, *extra)
         form = SpeechForm(text, voice or "")
         if unknown := form.unknown(self._studio.choices()):
-            gr.Warning(tell(Message(UNKNOWN, tags=", ".join(unknown))))
+            warn(Message(UNKNOWN, tags=", ".join(unknown)))
         cues = form.dropped(self._studio.choices())
         if cues:
             listed = ", ".join(f"[{cue}]" for cue in cues)
-            gr.Warning(tell(Message(LEFT_OUT, cues=listed)))
+            warn(Message(LEFT_OUT, cues=listed))
         async for payload in self._play(asking, owner):
             yield payload
 

@@ -18,7 +18,7 @@ from studio.takes.live_take import About, Stream
 from studio.takes.take_store import Take, Takes, Wave
 from studio.ui import take_card
 from studio.ui.gradio_compat.events import detail
-from studio.ui.i18n import tell
+from studio.ui.i18n import warn
 from studio.ui.speech_form import SpeechForm, asked_for, named_now
 from studio.ui.take_card import LINEAGE
 
@@ -121,7 +121,7 @@ async def speak(
         stream = form.submit(studio.engine, studio.choices())
         if isinstance(stream, SpeechStream):
             for notice in stream.notices:  # what the model leaves out
-                gr.Warning(tell(notice))
+                warn(notice)
         return stream
 
     async for payload in studio.live.play(

@@ -19,7 +19,7 @@ from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
 from studio.ui.drafts import back, browser_id
 from studio.ui.gradio_compat.events import detail
-from studio.ui.i18n import both, errors_shown, tell, word
+from studio.ui.i18n import both, errors_shown, warn, word
 from studio.ui.live_player import live_player, plays
 from studio.ui.speech_form import named_now, voice_names
 from studio.ui.tabs.take_compare import (
@@ -107,7 +107,7 @@ class TakesTab:
             if self._studio.guests and take.owner != owner:
                 raise RequestError("This take is not here.")
         except RequestError as error:
-            gr.Warning(tell(error.message))
+            warn(error.message)
             return *(gr.skip(),) * 6, ""
         return *shown(self._studio, (take.id, "")), changes, ""
 

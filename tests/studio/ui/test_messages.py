@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import pytest
 from gradio.context import LocalContext
 from hypothesis import given
@@ -144,6 +145,22 @@ def test_who_asks_in_chinese_is_told_in_chinese() -> None:
         with asking(language):
             assert i18n.tell(BOB.message) == str(BOB) == "No voice is called 'bob'. x"
     assert i18n.tell(BOB.message) == str(BOB)
+
+
+def test_what_is_shown_over_the_page_is_chinese_with_its_title(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[tuple[str, str]] = []
+    for name in ("Warning", "Info"):
+        monkeypatch.setattr(gr, name, lambda message, title: shown.append((title, message)))
+    with asking("zh-CN"):
+        i18n.warn(BOB.message)
+        i18n.inform(BOB.message)
+        with pytest.raises(gr.Error) as raised, i18n.errors_shown():
+            raise BOB
+    text = "没有名为“bob”的声音。x"
+    assert shown == [("注意", text), ("提示", text)]
+    assert (raised.value.title, raised.value.message) == ("出错", text)
 
 
 def test_a_sentence_in_a_sentence_is_told_in_chinese_too() -> None:

@@ -23,7 +23,7 @@ from studio.scripts.export.export_jobs import ExportState
 from studio.scripts.export.loudness import WANTED
 from studio.scripts.export.script_files import ExportOptions, Step, save_project
 from studio.ui.gradio_compat.pages import outbox
-from studio.ui.i18n import both, tell, word
+from studio.ui.i18n import both, tell, warn, word
 from studio.ui.tabs.script.handlers import BARE, warned
 from studio.ui.tabs.voice_form import QUIET, Update
 
@@ -89,7 +89,7 @@ class ExportSection:
             path = save_project(self._store, number, self._folder)
             most = self._uploads.most if self._uploads else LARGEST_UPLOAD
             if path.stat().st_size > most:
-                gr.Warning(tell(Message(LARGE, most=most >> 20)))
+                warn(Message(LARGE, most=most >> 20))
             saved = Saved(number, str(path))
         return token_hex(4), saved
 

@@ -26,7 +26,7 @@ from studio.scripts.rendering.playback import Payloads
 from studio.scripts.store import PROJECT_SUFFIX
 from studio.takes.event_transport import Payload
 from studio.ui.gradio_compat.events import detail
-from studio.ui.i18n import errors_shown, tell, word
+from studio.ui.i18n import errors_shown, inform, tell, warn, word
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.actions import LOOKING, Press, ScriptActions
 from studio.ui.tabs.script.lines import lines_of
@@ -139,9 +139,9 @@ class ScriptTab:
         if not number or seen == text_of(opened.script):
             return skip
         if text != seen:
-            gr.Warning(tell(TYPED))
+            warn(TYPED)
             return skip
-        gr.Info(tell(CHANGED))
+        inform(CHANGED)
         return self._shown(opened, view, mine)
 
     # Scripts.
@@ -183,7 +183,7 @@ class ScriptTab:
             taken = [title for number, title in titles.items() if number in visible]
             opened = self.store.receive(Path(path), taken)
             if re.sub(r" \(\d+\)$", "", opened.project.title) in taken:
-                gr.Info(tell(Message(RENAMED, title=opened.project.title)))
+                inform(Message(RENAMED, title=opened.project.title))
             return self.show(opened.number, mine)
         return (gr.skip(),) * (FIELDS + READING)
 
@@ -378,7 +378,7 @@ class ScriptTab:
             with suppress(RequestError):  # deleted meanwhile
                 return self.store.look(before)  # the page does not have the answer to that press
         if changed or deleted:
-            gr.Warning(tell(DELETED if deleted else FORKED))
+            warn(DELETED if deleted else FORKED)
         if changed:
             opened = self.store.fork(number, text)
         else:
@@ -477,7 +477,7 @@ def warned() -> Iterator[None]:
     try:
         yield
     except TimbreError as error:
-        gr.Warning(tell(error.message))
+        warn(error.message)
 
 
 async def _played(payloads: Payloads) -> AsyncIterator[Payload | Update]:

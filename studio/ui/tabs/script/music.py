@@ -32,7 +32,7 @@ from studio.scripts.rendering.script_music import cue_of, preview
 from studio.takes.event_transport import Payload, refusal
 from studio.takes.live_take import About
 from studio.ui.gradio_compat.events import Trigger
-from studio.ui.i18n import tell, word
+from studio.ui.i18n import inform, tell, warn, word
 from studio.ui.live_player import plays
 from studio.ui.sound_card import hear
 from studio.ui.tabs.script.handlers import BARE, LATEST, warned
@@ -106,7 +106,7 @@ class MusicSection:
             cue = opened.project.cues[-1]
             assert opened.sounds is not None
             if opened.sounds.samples(cue.sound) >= LONGEST * SAMPLE_RATE:
-                gr.Info(tell(Message(CUT, name=cue.name, most=LONGEST / 60)))
+                inform(Message(CUT, name=cue.name, most=LONGEST / 60))
             return *self.show(number, cue.id), None
         return *self.show(number), None
 
@@ -122,7 +122,7 @@ class MusicSection:
             wanted = Fields(*(new if value == before else value for value, before, new in fields))
             self._music.change(number, cue, _values(opened, wanted))
         except TimbreError as error:
-            gr.Warning(tell(error.message))
+            warn(error.message)
             return self.show(number, picked)  # as it is
         return self.show(number, picked, values)
 

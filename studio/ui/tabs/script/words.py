@@ -10,14 +10,12 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final
 
-import gradio as gr
-
 from engine import InvalidAudio, Message, RequestError
 from studio.scripts import LineAudio
 from studio.scripts.store import ScriptStore
 from studio.scripts.words.line_words import LineWord, line_words
 from studio.scripts.words.word_splice import SMOOTH, Spliced
-from studio.ui.i18n import tell
+from studio.ui.i18n import inform
 
 JOINED: Final = "Made anew: “{words}”. It is joined in pauses, and the line is locked to it."
 TIGHT: Final = (
@@ -54,7 +52,7 @@ def characters(store: ScriptStore, number: str, press: dict[str, Any]) -> range:
 
 def tell_joined(spliced: Spliced) -> None:
     text = JOINED if spliced.joint < SMOOTH else TIGHT
-    gr.Info(tell(Message(text, words=spliced.words, level=f"{-spliced.joint:.0f}")))
+    inform(Message(text, words=spliced.words, level=f"{-spliced.joint:.0f}"))
 
 
 @lru_cache(maxsize=512)

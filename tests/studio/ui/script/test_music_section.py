@@ -113,7 +113,7 @@ def test_long_music_is_cut_and_that_is_told(
     studio: Studio, section: MusicSection, number: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     infos: list[str] = []
-    monkeypatch.setattr(gr, "Info", infos.append)
+    monkeypatch.setattr(gr, "Info", lambda message, **_: infos.append(message))
     hours = np.tile(np.arange(-8000, 8000, dtype=np.int16), 1800)[: round(LONGEST * SAMPLE_RATE)]
     monkeypatch.setattr(studio.music._reader, "music", lambda path: hours)
     section.add(number, "/tmp/A night of rain.mp3")

@@ -96,7 +96,7 @@ def test_selected_words_are_made_anew_and_the_take_before_is_kept(tab, number, m
     before, text = opened.job(1).key, opened.script.line(1).text
     first = text.index("have")
     pieces = []
-    monkeypatch.setattr("studio.ui.tabs.script.words.gr.Info", pieces.append)
+    monkeypatch.setattr("studio.ui.tabs.script.words.inform", pieces.append)
     pressed = event(do="words", line=1, at=first, to=first + 4)
     payloads = payloads_of(tab.play(number, pressed))
     assert "have" in pieces[0]
