@@ -240,13 +240,19 @@ class JobFolder:
     @property
     def locked(self) -> bool:
         """Whether a process learns here now."""
-        if looking := take_lock(self.path / "lock", shared=True):
-            looking.close()
-        return looking is None
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            if looking := take_lock(self.path / "lock", shared=True):
+                looking.close()
+            return looking is None
+        return False
 
     def delete(self) -> None:
-        """Recordings, voice and all."""
-        shutil.rmtree(self.path)
+        """Recordings, voice and all. The job first: no list has it from here on. Who looked just
+        before may leave a lock in a folder that was emptied."""
+        (self.path / "job.json").unlink(missing_ok=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self.path.exists():
+            shutil.rmtree(self.path)
 
 
 def take_lock(path: Path, shared: bool = False) -> BinaryIO | None:

@@ -23,6 +23,7 @@ from engine import (
     Pcm,
     RequestError,
     TimbreError,
+    UnknownVoice,
     Waveform,
     add_model,
     load_reference_audio,
@@ -70,6 +71,7 @@ SURE_MODEL: Final = Message(
     "Press Delete again: the recordings of this training and its voice go for good."
 )
 NONE: Final = "No training yet."
+GONE: Final = "This training was deleted."
 READING: Final = "Reading the recordings …"
 
 
@@ -90,10 +92,11 @@ class OwnVoiceTab:
         way: Way = "rows",
         owner: str = "",
         anyway: Sequence[str] = (),
-    ) -> tuple[str, Update]:
-        """Check the recordings and begin. Returns a status and the training to show. `owner`: the
-        browser, whose readings are learned from too; `anyway`: recordings that are taken in spite
-        of their sound."""
+        picked: str | None = None,
+    ) -> tuple[str, Update, str]:
+        """Check the recordings and begin. Returns why it does not, the training to show, or
+        `picked` as it was, and its status. `owner`: the browser, whose readings are learned from
+        too; `anyway`: recordings that are taken in spite of their sound."""
         read, training = Reading(self._trainings.data, owner), ""
         try:
             own = read.files()
@@ -112,8 +115,9 @@ class OwnVoiceTab:
             read.taken(own)
             self._trainings.start(training)
         except TimbreError as error:
-            return warning(error), self.listed(training) if training else gr.skip()
-        return self.told(training), self.listed(training)
+            listed = self.listed(training) if training else gr.skip()
+            return warning(error), listed, self.told(training or picked)
+        return "", self.listed(training), self.told(training)
 
     def heard(
         self, files: Sequence[str] | None, anyway: Sequence[str]
@@ -223,6 +227,8 @@ class OwnVoiceTab:
             return both(NONE)
         try:
             status = self._trainings.status(training)
+        except UnknownVoice:
+            return both(GONE)
         except TimbreError as error:
             return escape(tell(error.message))
         return told(status, self._trainings.folder(training).left_out)
@@ -235,8 +241,8 @@ class OwnVoiceTab:
 
     def look(self, training: str | None) -> tuple[Update, Update]:
         """The status, and how soon to look again."""
-        if not training:  # the message that is shown tells why it did not begin
-            return gr.skip(), gr.Timer(active=False)
+        if not training:
+            return both(NONE), gr.Timer(active=False)
         text = self.told(training)
         try:
             going = self._trainings.status(training).phase not in ENDED
@@ -419,7 +425,7 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
     asked, looked = [files, name, language, agreed, way, owner, anyway], [shown, timer]
     parts = [stop, go_on, keep, delete, hearing, comparing, mending]
     begun = begin.click(_reading, None, [*looked, answer], **QUIET).then(
-        tab.start, asked, [shown, picked], **QUIET
+        tab.start, [*asked, picked], [answer, picked, shown], **QUIET
     )
     begun.then(_watch, None, timer, **QUIET)
     begun.then(read, owner, counted, **QUIET)

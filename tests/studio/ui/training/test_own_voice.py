@@ -106,6 +106,13 @@ def test_nothing_begins_without_recordings_consent_or_a_model(
     assert trainings.list() == ()
 
 
+def test_why_nothing_begins_stays_told_beside_the_training_that_is_shown(tab, done):
+    said, listed, shown = tab.start(None, "Bob", "english", "Bob, mine", picked=ID)
+    assert "Record a voice or drop a file" in said
+    assert listed == gr.skip()
+    assert shown == tab.look(ID)[0]  # what the next look shows
+
+
 def test_what_begins_is_shown_and_followed(studio, trainings, tmp_path, monkeypatch):
     begun: list[str] = []
 
@@ -132,7 +139,9 @@ def test_what_begins_is_shown_and_followed(studio, trainings, tmp_path, monkeypa
         upload.parent.mkdir()
         upload.write_text("a")
     uploaded = [str(upload) for upload in uploads]
-    _, listed = tab.start(uploaded, "Ann", "english", "Ann Lee, mine", "adapter", anyway=["a.wav"])
+    _, listed, _ = tab.start(
+        uploaded, "Ann", "english", "Ann Lee, mine", "adapter", anyway=["a.wav"]
+    )
     assert begun == [ID]
     assert (listed["choices"], listed["value"]) == ([("Ann", ID)], ID)
     folder = trainings.folder(ID)
@@ -202,6 +211,24 @@ def test_keeping_and_deleting(tab, studio, done, trainings):
     assert "no training" in tab.keep(ID)
 
 
+def test_a_training_goes_though_somebody_looks_at_it_meanwhile(
+    tab, trainings, done, monkeypatch
+) -> None:
+    looked, remove = list[object](), os.rmdir
+
+    def late(path: Any, **where: Any) -> None:
+        if not looked and Path(path) == done.path:
+            looked.append(done.locked)  # leaves its file in a folder that was emptied
+        remove(path, **where)
+
+    monkeypatch.setattr(os, "rmdir", late)
+    assert "Deleted" in tab.delete(ID, ID)[0]
+    assert looked == [False]
+    assert not done.path.exists()
+    assert not done.locked
+    assert "This training was deleted" in tab.told(ID)
+
+
 def test_what_cannot_be_done_now_is_not_there(tab, done) -> None:
     """Stop, go on, keep, delete, sounds, comparison, mending."""
 
@@ -258,7 +285,7 @@ def test_a_line_that_was_left_out_is_heard_and_taken_with_other_words(
     (tmp_path / "8.txt").write_text("No")
     monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
     monkeypatch.setattr(trainings, "start", lambda training: None)
-    _, listed = tab.start(files, "Ann", "english", "Ann Lee, mine")
+    _, listed, _ = tab.start(files, "Ann", "english", "Ann Lee, mine")
     training, form = listed["value"], LinesForm(trainings)
     folder = trainings.folder(training)
     for path in (folder.dataset, folder.state):
@@ -305,7 +332,7 @@ def test_a_recording_that_its_sound_keeps_out_is_taken_anyway(
     monkeypatch.setattr(trainings, "start", lambda training: None)
 
     def begun(anyway: list[str]) -> str:
-        _, listed = tab.start(files, "Ann", "english", "Ann Lee, mine", anyway=anyway)
+        _, listed, _ = tab.start(files, "Ann", "english", "Ann Lee, mine", anyway=anyway)
         return listed["value"]
 
     folder = trainings.folder(begun(["9.wav", "mute.wav"]))
@@ -675,8 +702,8 @@ def test_a_training_that_is_gone_or_damaged_is_no_fault(tab, trainings, done) ->
 
 def test_two_recordings_of_one_name_are_told(tab, tmp_path: Path) -> None:
     files = [tmp_path / folder / "take.wav" for folder in ("a", "b")]
-    status, _ = tab.start([str(each) for each in files], "Ann", "english", "Ann Lee, my own")
-    assert "take.wav" in status
+    said, *_ = tab.start([str(each) for each in files], "Ann", "english", "Ann Lee, my own")
+    assert "take.wav" in said
 
 
 def test_sentences_are_read_checked_kept_and_learned(tab, trainings, tmp_path, monkeypatch) -> None:
@@ -700,7 +727,7 @@ def test_sentences_are_read_checked_kept_and_learned(tab, trainings, tmp_path, m
     for text in ENGLISH[1:8]:
         form.take(str(recording), text, mine, whose)
     with take_lock(trainings.data / "training" / "lock"):  # another program starts one
-        said, listed = tab.start(None, "Ann", "english", mine, owner=whose)
+        said, listed, _ = tab.start(None, "Ann", "english", mine, owner=whose)
     assert "Another voice" in said
     assert "Go on begins it" in tab.told(listed["value"])
     spoken = trainings.folder(listed["value"]).read().lines
@@ -735,7 +762,7 @@ def test_a_sentence_whose_sound_is_doubted_is_kept_anyway(
     assert len(own.anyway()) == 1
     monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
     monkeypatch.setattr(trainings, "start", lambda training: None)
-    _, listed = tab.start(None, "Ann", "english", mine, owner=whose)
+    _, listed, _ = tab.start(None, "Ann", "english", mine, owner=whose)
     lines = {line.text: line for line in trainings.folder(listed["value"]).read().lines}
     assert len(lines) == 9
     assert not lines[ENGLISH[0]].doubtful
