@@ -216,7 +216,7 @@ def test_a_training_goes_though_somebody_looks_at_it_meanwhile(
 ) -> None:
     looked, remove = list[object](), os.rmdir
 
-    def late(path: Any, **where: Any) -> None:
+    def late(path: Path, **where: int) -> None:
         if not looked and Path(path) == done.path:
             looked.append(done.locked)  # leaves its file in a folder that was emptied
         remove(path, **where)
