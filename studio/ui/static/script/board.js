@@ -164,7 +164,8 @@ class Board {
   last() {
     const [kept, mine] = [recall(KEPT), localStorage.getItem(MINE)].map((each) => each ?? '');
     const draft = JSON.parse(recall(DRAFT) ?? 'null');
-    return { number: scriptHere() || kept, mine, draft, aloud: recall(ALOUD) !== 'false' };
+    const asked = scriptHere();
+    return { number: asked || kept, asked, mine, draft, aloud: recall(ALOUD) !== 'false' };
   }
 
   // What is typed is kept until it was read, so that a reload does not lose it.
@@ -491,7 +492,7 @@ export function mount({ element, trigger, props, server, watch }, { lines }) {
   document.addEventListener('keydown', (event) => board.jump(event), { signal });
   const back = () => document.hidden || trigger('back', {});
   document.addEventListener('visibilitychange', back, { signal });
-  const named = (/** @type {any} */ { detail }) => trigger('arrive', { ...board.last(), number: detail, left: board.left() });
+  const named = (/** @type {any} */ { detail }) => trigger('arrive', { ...board.last(), number: detail, asked: detail, left: board.left() });
   document.addEventListener('timbre-open-script', named, { signal });
   if (!props.value.items.length) trigger('arrive', board.last());
 }

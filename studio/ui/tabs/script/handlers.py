@@ -55,6 +55,7 @@ FORKED = Message(
     "Another tab has changed this script. What you wrote here is a script of its own now."
 )
 DELETED = Message("This script was deleted. What you wrote here is a script of its own now.")
+NOT_THERE = Message("There is no script at this address any more: it was deleted.")
 CHANGED = Message("Another tab has changed this script. This is how it is now.")
 UPLOAD = "Upload a file"
 RENAMED = "There is a script of this name already. This one is called “{title}”."
@@ -105,6 +106,8 @@ class ScriptTab:
         draft = sent.get("draft")
         if isinstance(draft, dict) and not shown[0] and draft.get("number") == sent.get("number"):
             draft = {**draft, "number": "", "seen": ""}  # what was typed into a deleted script
+        elif sent.get("asked") and not shown[0]:  # by its address
+            warn(NOT_THERE)
         drafted = Shown(*shown[:FIELDS]).with_draft(draft)
         return *drafted, *shown[FIELDS:], sent.get("aloud") is not False
 

@@ -306,6 +306,14 @@ def test_text_that_is_typed_while_a_page_arrives_stays(tab):
     )
 
 
+def test_an_address_of_a_script_that_is_gone_is_told(tab, number):
+    tab.delete(number, "")
+    with pytest.warns(UserWarning, match="no script at this address"):
+        shown = Shown(*tab.arrive(event(number=number, asked=number))[: len(Shown._fields)])
+    assert shown.opened == ""
+    tab.arrive(event(number=number, asked=""))  # only remembered: nobody has asked for it
+
+
 def test_an_export_that_its_server_has_forgotten_is_said_to_have_ended(studio, tmp_path):
     number = "20261128-174718-6e5960c53a6fed67"
     shown = ExportView(*ExportSection(studio, tmp_path).see(number, f"{number} ", "", Saved())[:5])
