@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -37,7 +38,7 @@ from studio.ui.live_player import plays
 from studio.ui.sound_card import hear
 from studio.ui.tabs.script.handlers import BARE, LATEST, warned
 from studio.ui.tabs.script.options import moments_of
-from studio.ui.tabs.voice_form import QUIET, Update
+from studio.ui.tabs.voice_form import FOUND_LATER, QUIET, Update
 
 WHERE: Final = {"script": "Whole script", "chapter": "Chapter", "lines": "Lines"}
 CUT: Final = "“{name}” lasts longer: its first {most:.0f} minutes are used."
@@ -59,7 +60,8 @@ class Fields(NamedTuple):
 
 
 SHOWN: Final = 3 + len(Fields._fields)  # the menu, the editor, the fields as they were sent
-Answer: TypeAlias = tuple[str, tuple[Update, ...]]  # of which script
+# Of which script, or of which piece in it, and what is shown.
+Answer: TypeAlias = tuple[tuple[Any, ...], tuple[Update, ...]]
 
 
 class MusicSection:
@@ -156,7 +158,12 @@ def music_section(
     handlers = MusicSection(studio)
     with gr.Accordion(word("Music"), open=False, elem_id="script-music"):
         picked: Any = gr.Dropdown(
-            [], value=None, label=word("Music"), visible=False, elem_id="music-picked"
+            [],
+            value=None,
+            label=word("Music"),
+            visible=False,
+            elem_id="music-picked",
+            **FOUND_LATER,
         )
         with gr.Column(visible=False) as editor:
             fields = _fields()
@@ -169,30 +176,38 @@ def music_section(
     known = gr.State(())  # the fields as they were sent to the page
     shown = [picked, editor, known, *fields]
     here = [opened, picked]
-    changed(handlers.show, [*here, known], shown, **LATEST)
-    picked.input(handlers.show, here, shown, **BARE)
     plays(player, [listen.click], handlers.listen, here)
-    moments = [moment for each in fields for moment in moments_of(each)]
-    answer = gr.State(("", ()))
-    added = read(upload.upload).then(_named(handlers.add), [opened, upload], answer, **QUIET)
-    done = [
-        gr.on(moments, _named(handlers.change), [*here, known, *fields], answer, **LATEST),
-        remove.click(_named(handlers.remove), here, answer, **QUIET),
+
+    def answered(
+        moment: Trigger,
+        work: Callable[..., tuple[Update, ...]],
+        inputs: list[Any],
+        names: int = len(here),
+        also: Sequence[Any] = (),
+        **how: Any,
+    ) -> Any:
+        """`names`: how many of the inputs tell what the answer is of."""
+        answer = gr.State(((), ()))
+        done = moment(lambda *values: (values[:names], work(*values)), inputs, answer, **how)
+        return done.then(_landed, [*here, answer], [*shown, *also], **QUIET)
+
+    answered(changed, handlers.show, [*here, known], **LATEST)
+    answered(picked.input, handlers.show, here, **BARE)
+    moments = partial(gr.on, [moment for each in fields for moment in moments_of(each)])
+    add = read(upload.upload).then
+    return [
+        answered(add, handlers.add, [opened, upload], names=1, also=[upload], **QUIET),
+        answered(moments, handlers.change, [*here, known, *fields], **LATEST),
+        answered(remove.click, handlers.remove, here, **QUIET),
     ]
-    landed = [each.then(_landed, [opened, answer], shown, **QUIET) for each in done]
-    return [added.then(_landed, [opened, answer], [*shown, upload], **QUIET), *landed]
 
 
-def _named(work: Callable[..., tuple[Update, ...]]) -> Callable[..., Answer]:
-    """The same work; its answer with the script that it is of."""
-    return lambda number, *values: (number, work(number, *values))
-
-
-def _landed(number: str, answer: Answer) -> tuple[Update, ...]:
-    """What is shown of an answer: of a script that was left meanwhile nothing, but the drop zone is
-    emptied."""
+def _landed(number: str, picked: int | None, answer: Answer) -> tuple[Update, ...]:
+    """What is shown of an answer: of a script or a piece that was left meanwhile nothing, but the
+    drop zone is emptied."""
     whose, updates = answer
-    return updates if whose == number else ((gr.skip(),) * SHOWN + updates[SHOWN:])
+    same = whose == (number, picked)[: len(whose)]
+    return updates if same else ((gr.skip(),) * SHOWN + updates[SHOWN:])
 
 
 def _fields() -> Fields:

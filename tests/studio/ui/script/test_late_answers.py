@@ -329,3 +329,26 @@ def test_an_empty_name_is_refused_and_the_scripts_name_is_back(page: Any) -> Non
     name.fill("")
     name.press("Enter")
     expect(name).to_have_value(before)
+
+
+def test_an_answer_of_one_piece_of_music_is_not_shown_as_another_one(
+    page: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    split(page, TEXT, "Good evening")
+    section = page.locator("#script-music")
+    picked = page.locator("#music-picked input")
+    for name in ("Rain.wav", "Wind.wav"):
+        add_music(page, recording(tmp_path / name))
+        expect(picked).to_have_value(name)
+        expect(section.get_by_label("Clear", exact=True)).to_have_count(0)  # for another file
+    repeated = section.get_by_label("Repeat a short piece")
+    before = repeated.is_checked()
+    held = Held(monkeypatch, "change", ScriptMusic)
+    repeated.click()
+    wait_until(held.begun.is_set)
+    picked.click()
+    page.get_by_role("option", name="Rain.wav").click()
+    expect(repeated).to_be_checked(checked=before)
+    answered(page, held.may_end)
+    expect(picked).to_have_value("Rain.wav")
+    expect(repeated).to_be_checked(checked=before)
