@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -54,7 +55,8 @@ def asked(page: Any) -> Iterator[list[str]]:
     until_silent(page, bodies)
     page.remove_listener("request", note)
     known = page.evaluate("window.gradio_config.dependencies.map((own) => [own.id, own.api_name])")
-    names += sorted(dict(known)[body["fn_index"]] for body in bodies)
+    named = (dict(known)[body["fn_index"]] for body in bodies)
+    names += sorted(re.sub(r"_\d+$", "", each) for each in named)  # of one name Gradio counts them
 
 
 def ready(page: Any) -> None:
@@ -71,7 +73,7 @@ def test_the_page_opens_with_each_event_once_and_so_does_a_tab(page: Any) -> Non
     assert first == OPENING
     with asked(page) as library:
         open_tab(page, "Library")
-    assert library == ["listed_1", "listed_2", "looking", "search", "show_3"]
+    assert library == ["listed", "listed", "looking", "search", "show"]
     with asked(page) as speak:
         open_tab(page, "Speak")
     assert speak == ["arrive", "chosen", "listed", "looking", "partial", "starts"]
