@@ -324,6 +324,19 @@ def until_silent(page: Any, requests: Sequence[object]) -> None:
         page.wait_for_timeout(1000)
 
 
+def until_answered(page: Any, press: Callable[[], object]) -> None:
+    """Press, and wait until the page has taken the answers to all that it asks for then."""
+    answers = list[str]()
+
+    def note(request: Any) -> None:
+        answers.append(request.url)
+
+    page.on("requestfinished", note)
+    press()
+    until_silent(page, answers)
+    page.remove_listener("requestfinished", note)
+
+
 def paste(page: Any, field: Any, text: str) -> None:
     """Insert as a paste or an input method does: no key is pressed."""
     field.focus()

@@ -422,10 +422,11 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
                 with gr.Column(visible=False) as mending:
                     mended = lines.build(trainings, picked, timer)
     pair, tally, asked_twice, heard_of = gr.State({}), gr.State([0, 0]), gr.State(""), gr.State("")
-    asked, looked = [files, name, language, agreed, way, owner, anyway], [shown, timer]
+    looked = [shown, timer]
+    asked = [files, name, language, agreed, way, owner, anyway, picked]
     parts = [stop, go_on, keep, delete, hearing, comparing, mending]
     begun = begin.click(_reading, None, [*looked, answer], **QUIET).then(
-        tab.start, [*asked, picked], [answer, picked, shown], **QUIET
+        tab.start, asked, [answer, picked, shown], **QUIET
     )
     begun.then(_watch, None, timer, **QUIET)
     begun.then(read, owner, counted, **QUIET)

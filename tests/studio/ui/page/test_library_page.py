@@ -18,7 +18,7 @@ from tests.support.browser import (
     expect,
     open_tab,
     serve_page,
-    until_silent,
+    until_answered,
     wait_until,
 )
 from tests.support.tab_makers import some_clone
@@ -53,14 +53,14 @@ def edit(page: Any, name: str) -> Any:
 
 def answered_late(page: Any, held: Held, press: Callable[[], object]) -> None:
     """Press while an answer is waited for, which comes when the page asks for nothing more."""
-    answers: list[str] = []
-    page.on("requestfinished", lambda request: answers.append(request.url))
+
+    def answer() -> None:
+        held.may_end.set()
+        wait_until(held.ended.is_set)
+
     wait_until(held.begun.is_set)
-    press()
-    until_silent(page, answers)
-    held.may_end.set()
-    wait_until(held.ended.is_set)
-    until_silent(page, answers)
+    until_answered(page, press)
+    until_answered(page, answer)
 
 
 def test_a_form_that_is_saved_slowly_is_not_shown_as_that_of_another_voice(

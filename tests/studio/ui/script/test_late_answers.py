@@ -24,7 +24,7 @@ from tests.support.browser import (
     expect,
     open_tab,
     serve_page,
-    until_silent,
+    until_answered,
     wait_until,
 )
 from tests.support.tab_makers import recording
@@ -116,15 +116,7 @@ class Polls:
 
 def answered(page: Any, held: threading.Event) -> None:
     """Let what is held go on, and wait until the page has taken its answers."""
-    answers = list[str]()
-
-    def note(request: Any) -> None:
-        answers.append(request.url)
-
-    page.on("requestfinished", note)
-    held.set()
-    until_silent(page, answers)
-    page.remove_listener("requestfinished", note)
+    until_answered(page, held.set)
 
 
 def render(page: Any) -> None:
