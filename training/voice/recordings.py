@@ -93,18 +93,16 @@ def measured_recording(path: Path) -> LongRecording:
     clipped, places = clipped_places(mono)
     wave = np.asarray(soxr.resample(mono - mono.mean(), rate, SAMPLE_RATE, quality="HQ"))
     wave = wave.astype(np.float32)
-    loud = loudness(wave)
-    audible = loud[loud > max(SILENT, 0.01 * float(loud.max(initial=0.0)))]
-    if not len(audible):  # a click or two is louder
+    before = level(wave)
+    if not before:  # a click or two is louder
         raise silent
-    level = float(np.sqrt(np.mean(audible**2)))
     telephone = _is_telephone(wave)
-    wave *= np.float32(min(LEVEL / level, PEAK / float(np.abs(wave).max())))
+    wave *= np.float32(min(LEVEL / before, PEAK / float(np.abs(wave).max())))
     seconds = len(wave) / SAMPLE_RATE
     recording = Recording(
         wave, seconds, quality_of(wave, clipped), (), spans_of(places / rate, seconds)
     )
-    return LongRecording(name, recording, 20 * float(np.log10(level)), telephone)
+    return LongRecording(name, recording, 20 * float(np.log10(before)), telephone)
 
 
 def write_wave(path: Path, wave: Waveform) -> None:
@@ -112,6 +110,13 @@ def write_wave(path: Path, wave: Waveform) -> None:
     whole = io.BytesIO()
     soundfile.write(whole, wave, SAMPLE_RATE, format="WAV", subtype="PCM_16")
     write_atomic(path, whole.getvalue())
+
+
+def level(wave: Waveform) -> float:
+    """RMS of what is audible in it; 0 where nothing is."""
+    loud = loudness(wave)
+    audible = loud[loud > max(SILENT, 0.01 * float(loud.max(initial=0.0)))]
+    return float(np.sqrt(np.mean(audible**2))) if len(audible) else 0.0
 
 
 def loudness(wave: Waveform) -> NDArray[np.float64]:

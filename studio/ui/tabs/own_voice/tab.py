@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import gradio as gr
 import numpy as np
+from soundfile import LibsndfileError
 
 from engine import (
     SAMPLE_RATE,
@@ -24,11 +26,10 @@ from engine import (
     RequestError,
     TimbreError,
     UnknownVoice,
-    Waveform,
     add_model,
-    load_reference_audio,
 )
 from studio.context import Studio
+from studio.storage import read_sound
 from studio.ui.drafts import browser_id
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.tabs.own_voice import lines, reading
@@ -39,6 +40,7 @@ from studio.voices.reading import Reading
 from studio.voices.voice_training import VoiceTraining
 from training.voice.job import ENDED, Epoch, Spoken, Status
 from training.voice.prepare import Way, Wish
+from training.voice.recordings import level
 
 Sound: TypeAlias = tuple[int, Pcm]  # what Gradio plays: a rate and samples
 
@@ -285,7 +287,8 @@ class OwnVoiceTab:
         wanted = f"{int(epoch)}-{number}"
         for path in self._samples(training):
             if path.stem == wanted:
-                return SAMPLE_RATE, as_pcm(load_reference_audio(path).waveform)
+                with suppress(LibsndfileError):  # deleted meanwhile
+                    return SAMPLE_RATE, read_sound(path)
         return None
 
     def _samples(self, training: str | None) -> list[Path]:
@@ -307,8 +310,8 @@ class OwnVoiceTab:
             return None, None, {}, tell(Message("This training has no voice yet."))
         number = random.choice([n for n in range(PAIRS) if self.hear(training, "0", n)] or [0])
         order = random.sample([0, status.best], 2)
-        files = [self.hear(training, str(epoch), number) for epoch in order]
-        return files[0], files[1], {"order": order, "best": status.best}, ""
+        one, two = equally_loud(*(self.hear(training, str(epoch), number) for epoch in order))
+        return one, two, {"order": order, "best": status.best}, ""
 
     def choose(
         self, first: bool, pair: dict[str, Any], tally: list[int]
@@ -326,8 +329,16 @@ class OwnVoiceTab:
         return tell(told_), tally, {}
 
 
-def as_pcm(wave: Waveform) -> Pcm:
-    return np.round(wave * 32767).astype(np.int16)
+def equally_loud(*sounds: Sound | None) -> list[Sound | None]:
+    """The louder ones made as quiet as the quietest that is heard: what is louder sounds better."""
+    waves = [sound and sound[1].astype(np.float32) / np.float32(32_768) for sound in sounds]
+    levels = [0.0 if wave is None else level(wave) for wave in waves]
+    quietest = min(filter(None, levels), default=0.0)
+    gains = [quietest / own if own else 1.0 for own in levels]
+    pairs = zip(sounds, gains, strict=True)
+    return [
+        sound and (sound[0], np.round(sound[1] * gain).astype(np.int16)) for sound, gain in pairs
+    ]
 
 
 def told(status: Status, left_out: Sequence[Spoken] = ()) -> str:

@@ -193,6 +193,32 @@ def test_a_comparison_is_blind_and_counts(tab, done):
     assert tab.choose(True, {}, [1, 2])[:2] == ("Press Compare first.", [1, 2])
 
 
+def test_the_louder_of_two_compared_is_as_loud_as_the_other(tab, done) -> None:
+    first, second, *_ = tab.compare(ID)
+    assert np.abs(first[1]).max() == pytest.approx(np.abs(second[1]).max(), rel=0.01)
+
+
+@pytest.mark.parametrize("sound", [np.zeros(1), np.sign(np.sin(np.arange(36_000) / 40))])
+def test_an_epoch_that_says_nothing_or_shouts_is_heard_as_it_is(tab, done, sound) -> None:
+    """Before, it was checked as a recording to clone, and nothing could be heard or compared."""
+    for number in range(own_voice.PAIRS):
+        soundfile.write(done.samples / f"0-{number}.wav", sound, 24_000)
+    rate, pcm = tab.hear(ID, "0")
+    np.testing.assert_allclose(pcm / 32_768, sound, atol=1e-4)
+    first, second, pair, said = tab.compare(ID)
+    assert (rate, said) == (24_000, "")
+    clone, learned = (first, second) if pair["order"][0] == 0 else (second, first)
+    assert len(clone[1]) == len(sound)
+    assert learned[1].any()
+
+
+def test_a_sample_that_goes_while_it_is_chosen_is_none(tab, done, monkeypatch) -> None:
+    there = tab._samples(ID)
+    monkeypatch.setattr(tab, "_samples", lambda training: there)
+    shutil.rmtree(done.path)
+    assert tab.hear(ID, "0") is None
+
+
 def test_keeping_and_deleting(tab, studio, done, trainings):
     assert "Ann is saved" in tab.keep(ID)
     assert "Ann is saved" in tab.keep(ID)  # no second one
