@@ -96,9 +96,8 @@ def make_job(
                 anyway=segment.source in anyway,
             )
         )
-    created = datetime.now(timezone.utc).isoformat(timespec="seconds")
     folder.leave_out(lines)
-    folder.write(job.model_copy(update={"lines": tuple(lines), "created": created}))
+    folder.write(job.model_copy(update={"lines": tuple(lines), "created": _now()}))
     return folder
 
 
@@ -151,10 +150,14 @@ def _take(folder: JobFolder, lines: Iterable[Spoken]) -> None:
     whole = tuple(taken.get(each.file, each) for each in job.lines)
     folder.dataset.unlink(missing_ok=True)  # first: it has the codes of the lines before
     folder.state.unlink(missing_ok=True)
-    folder.write(job.model_copy(update={"lines": whole}))
+    folder.write(job.model_copy(update={"lines": whole, "created": _now()}))  # another voice
     shutil.rmtree(folder.samples, ignore_errors=True)
     folder.leave_out(each for each in folder.left_out if each.file not in taken)
     folder.tell(Status())
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def _job(wish: Wish) -> Job:

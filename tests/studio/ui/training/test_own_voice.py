@@ -82,13 +82,24 @@ def done(trainings: VoiceTraining) -> JobFolder:
         for number in range(own_voice.PAIRS):
             tone = level * np.sin(np.arange(36_000) * (0.02 + 0.02 * epoch))
             soundfile.write(folder.samples / f"{epoch}-{number}.wav", tone, 24_000)
-    rows = np.ones((2, 16), np.float32)
+    learn(folder)
+    return folder
+
+
+def learn(folder: JobFolder, row: float = 1.0) -> None:
+    """A voice, as an epoch leaves it."""
+    rows = np.full((2, 16), row, np.float32)
     voice = Clone(np.ones(16, np.float32), model="fake", rows=rows, digest="weights of fake")
     card = VoiceCard(
-        name="Ann", kind="trained", width=16, model="fake", digest=voice.digest, consent=True
+        name="Ann",
+        kind="trained",
+        width=16,
+        model="fake",
+        digest=voice.digest,
+        consent=True,
+        created=folder.read().created,
     )
     folder.voice.write_bytes(pack(card, voice))
-    return folder
 
 
 def test_nothing_begins_without_recordings_consent_or_a_model(
@@ -235,6 +246,25 @@ def test_keeping_and_deleting(tab, studio, done, trainings):
     assert not done.path.exists()
     assert studio.library.find("Ann") is not None  # what was kept stays
     assert "no training" in tab.keep(ID)
+
+
+def test_what_is_learned_once_more_with_another_line_is_kept_too(
+    tab, studio, done, trainings
+) -> None:
+    """Before, Keep said that it was saved, and the voice without the line stayed the only one."""
+    done.segments.mkdir()
+    written(done.segments / "0000.wav", voiced(4.5))
+    line = Spoken(file="0000.wav", text="No", doubtful=Message("no words"))
+    done.write(done.read().model_copy(update={"lines": (line,), "created": "2026-11-29T08:00:00"}))
+    done.leave_out([line])
+    learn(done)
+    assert "Ann is saved" in tab.keep(ID)
+    assert "is taken" in LinesForm(trainings).mend(ID, "0000.wav", ENGLISH[0])
+    learn(done, 2.0)
+    done.tell(DONE)
+    for _ in range(2):  # once
+        assert "Ann 2 is saved" in tab.keep(ID)
+    assert [saved.voice.rows.max() for saved in studio.library.list()] == [1, 2]
 
 
 def test_a_training_goes_though_somebody_looks_at_it_meanwhile(
