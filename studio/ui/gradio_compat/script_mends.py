@@ -86,6 +86,33 @@ MENDS = (
         ),
         rb"\1,\2.dispatch(`input`)",
     ),
+    # So does Backspace, and a word that is typed into such a menu by Enter or by leaving it.
+    (
+        re.compile(
+            rb"(e\.key===`Backspace`&&\w+\(\w+\)===``)(\)\{let e=(\w+\(\w+\))\.slice\(0,-1\);"
+            rb"(\w+)\.props\.value=e\.map\([^{}]+\))(?=\})"
+        ),
+        rb"\1&&\3.length\2,\4.dispatch(`input`)",
+    ),
+    (
+        re.compile(
+            rb"(\b(\w+)\.props\.allow_custom_value&&(?:\w+\(\w+\)!==``&&)?"
+            rb"\(\w+\(\w+\(\w+\)\),\w+\(\w+,``\))(?=\))"
+        ),
+        rb"\1,\2.dispatch(`input`)",
+    ),
+    # A menu of one tells an input whenever it is left. It does so where a value was chosen there
+    # by Enter or typed; a choice by the pointer was told before.
+    (
+        re.compile(
+            rb"(\b(\w+)=)(\w+\(\w+,`value`,15\))(,\w+=\w+\(\w+,`choices`,.{0,3000}?)"
+            rb"(\w+\.on_input\?\.\(\),\w+\.blur\(\)\}.{0,1000}?\.on_blur\?\.\(\),)"
+            rb"(\w+\.on_input\?\.\(\))(?=\})",
+            re.DOTALL,
+        ),
+        rb"\1(s=>(...e)=>e.length?(\2.chosen=!0,s(...e)):s())(\3)\4\2.chosen=!1,\5"
+        rb"\2.chosen&&(\2.chosen=!1,\6)",
+    ),
     # Every press tells every component that ever waited how it stands, before its request is sent.
     # Only components whose state has changed are updated.
     (

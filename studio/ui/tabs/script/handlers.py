@@ -157,13 +157,6 @@ class ScriptTab:
         stays = Shown(*(gr.skip(),) * FIELDS)._replace(picked=gr.update(value=typed[0] or None))
         return *stays, *(gr.skip(),) * READING
 
-    def pick(self, picked: str | None, mine: str, *typed: Any) -> tuple[Update, ...]:
-        """Show the picked script. Gradio's menu says its own again when it is left, which may come
-        after the press of New that it is left for."""
-        if (picked or "") == typed[0]:
-            return (gr.skip(),) * (FIELDS + READING)
-        return self.turn(picked, mine, *typed)
-
     def new(self, mine: str, *typed: Any) -> tuple[Update, ...]:
         return self.turn("", mine, *typed)
 

@@ -236,7 +236,7 @@ def _scripts(
     opened, mine = hidden.opened, hidden.mine
     typed = [opened, page.text, hidden.seen, *reading]
     area.lines.arrive(tab.arrive, [*reading], [*everything, area.aloud], **BARE)
-    page.picked.input(tab.pick, [page.picked, mine, *typed], everything, **ORDERED)
+    page.picked.input(tab.turn, [page.picked, mine, *typed], everything, **ORDERED)
     page.new.click(tab.new, [mine, *typed], everything, **ORDERED)
     begun = page.upload.upload(tab.begin_reading, None, page.upload, **BARE)
     read = begun.then(tab.receive, [page.upload, mine, *typed], everything, **QUIET)

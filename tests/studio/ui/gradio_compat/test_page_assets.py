@@ -114,6 +114,15 @@ def test_the_cross_that_empties_a_menu_is_an_input() -> None:
     assert len(re.findall(emptied + rb",\w+\.dispatch\(`input`\)\}", mended(plain))) == 1
 
 
+def test_menus_tell_what_was_chosen_and_typed_alone() -> None:
+    """What they tell then: test_menus_page.py."""
+    [plain] = [b for b in (p.read_bytes() for p in FOLDER.glob("Index-*.js")) if b"remove-all" in b]
+    better = mended(plain)
+    assert plain.count(b".on_input?.()") == 2  # else Gradio does it otherwise
+    assert better.count(b".chosen=") == 3
+    assert better.count(b".dispatch(`input`)") == plain.count(b".dispatch(`input`)") + 4
+
+
 FINDS = """
 const leaf = (id) => ({ id });
 const inner = { id: 2, children: [leaf(3), { id: 4, children: [leaf(5)] }] };
