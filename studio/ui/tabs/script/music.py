@@ -60,8 +60,7 @@ class Fields(NamedTuple):
 
 
 SHOWN: Final = 3 + len(Fields._fields)  # the menu, the editor, the fields as they were sent
-# Of which script, or of which piece in it, and what is shown.
-Answer: TypeAlias = tuple[tuple[Any, ...], tuple[Update, ...]]
+Answer: TypeAlias = tuple[tuple[Any, ...], tuple[Update, ...]]  # what was asked, what is shown
 
 
 class MusicSection:
@@ -100,17 +99,16 @@ class MusicSection:
         return menu, gr.update(visible=cue is not None), fields, *shown
 
     def add(self, number: str, path: str | None) -> tuple[Update, ...]:
-        """The drop zone is emptied."""
         with warned():
             if not path:
-                return (gr.skip(),) * (len(Fields._fields) + 4)
+                return (gr.skip(),) * SHOWN
             opened = self._music.add(number, Path(path), {})
             cue = opened.project.cues[-1]
             assert opened.sounds is not None
             if opened.sounds.samples(cue.sound) >= LONGEST * SAMPLE_RATE:
                 inform(Message(CUT, name=cue.name, most=LONGEST / 60))
-            return *self.show(number, cue.id), None
-        return *self.show(number), None
+            return self.show(number, cue.id)
+        return self.show(number)
 
     def change(
         self, number: str, picked: int | None, shown: Sequence[Any], *values: Any
@@ -183,31 +181,34 @@ def music_section(
         work: Callable[..., tuple[Update, ...]],
         inputs: list[Any],
         names: int = len(here),
-        also: Sequence[Any] = (),
+        zone: Sequence[Any] = (),
         **how: Any,
     ) -> Any:
-        """`names`: how many of the inputs tell what the answer is of."""
-        answer = gr.State(((), ()))
-        done = moment(lambda *values: (values[:names], work(*values)), inputs, answer, **how)
-        return done.then(_landed, [*here, answer], [*shown, *also], **QUIET)
+        """`names`: how many of the inputs tell what the answer is of: a script, a piece in it."""
+        answer, landed = gr.State(((), ())), partial(_landed, names)
+        done = moment(lambda *values: (values, work(*values)), inputs, answer, **how)
+        return done.then(landed, [*here, answer, *zone], [*shown, *zone], **LATEST)
 
     answered(changed, handlers.show, [*here, known], **LATEST)
     answered(picked.input, handlers.show, here, **BARE)
     moments = partial(gr.on, [moment for each in fields for moment in moments_of(each)])
     add = read(upload.upload).then
     return [
-        answered(add, handlers.add, [opened, upload], names=1, also=[upload], **QUIET),
+        answered(add, handlers.add, [opened, upload], names=1, zone=[upload], **LATEST),
         answered(moments, handlers.change, [*here, known, *fields], **LATEST),
         answered(remove.click, handlers.remove, here, **QUIET),
     ]
 
 
-def _landed(number: str, picked: int | None, answer: Answer) -> tuple[Update, ...]:
-    """What is shown of an answer: of a script or a piece that was left meanwhile nothing, but the
-    drop zone is emptied."""
-    whose, updates = answer
-    same = whose == (number, picked)[: len(whose)]
-    return updates if same else ((gr.skip(),) * SHOWN + updates[SHOWN:])
+def _landed(
+    names: int, number: str, picked: int | None, answer: Answer, *zone: str | None
+) -> tuple[Update, ...]:
+    """What is shown of an answer: of a script or a piece that was left meanwhile nothing. The drop
+    zone is emptied of the file that it was asked with."""
+    asked, updates = answer
+    same = asked[:names] == (number, picked)[:names]
+    emptied = (None if held == asked[-1] else gr.skip() for held in zone)
+    return *(updates if same else (gr.skip(),) * SHOWN), *emptied
 
 
 def _fields() -> Fields:

@@ -112,7 +112,7 @@ def build(studio: Studio) -> None:
     typed = [*_typed(hidden, page), *reading]
 
     def read(moment: Trigger) -> Any:
-        return moment(tab.read_typed, typed, shown, **ORDERED)
+        return moment(tab.read_typed, typed, shown, trigger_mode="multiple", **ORDERED)
 
     for changed in music_section(studio, hidden.opened, area.player, area.lines.changed, read):
         changed.then(tab.look, [hidden.opened, hidden.view], [area.lines, hidden.timer], **QUIET)

@@ -306,6 +306,24 @@ def test_music_that_takes_long_to_read_is_not_shown_under_another_script(
     expect(clear).to_have_count(0)  # for another file
 
 
+def test_music_that_is_dropped_while_another_piece_is_read_is_read_as_well(
+    page: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    split(page, TEXT, "Good evening")
+    clear = page.locator("#script-music").get_by_label("Clear", exact=True)
+    held = Held(monkeypatch, "add", ScriptMusic)
+    add_music(page, recording(tmp_path / "Rain.wav"))
+    wait_until(held.begun.is_set)
+    clear.click()
+    until_answered(page, lambda: add_music(page, recording(tmp_path / "Wind.wav", 4.0)))
+    answered(page, held.may_end)
+    expect(clear).to_have_count(0)  # for another file
+    page.locator("#music-picked input").click()
+    for name in ("Rain.wav", "Wind.wav"):
+        expect(page.get_by_role("option", name=name)).to_be_visible()
+    page.keyboard.press("Escape")
+
+
 def test_text_that_is_typed_is_read_before_music_is_added(page: Any, tmp_path: Path) -> None:
     page.locator("#script-text textarea").fill(TEXT)
     add_music(page, recording(tmp_path / "Rain.wav"))

@@ -34,10 +34,9 @@ def values(updates: Sequence[Any], fields: Sequence[Any]) -> Fields:
 def test_a_file_is_added_placed_heard_and_removed(
     studio: Studio, section: MusicSection, tab: ScriptTab, number: str, tmp_path: Path
 ) -> None:
-    menu, editor, known, *shown, upload = section.add(number, str(recording(tmp_path / "Rain.wav")))
+    menu, editor, known, *shown = section.add(number, str(recording(tmp_path / "Rain.wav")))
     assert menu["choices"] == [("Rain.wav", 0)]
     assert editor["visible"]
-    assert upload is None
     fields = values(shown, known)
     lines = studio.scripts.open(number).script.lines
     assert fields[:4] == ("script", 0, 1, len(lines))
@@ -65,7 +64,7 @@ def test_a_chapter_is_chosen_by_its_title(
     text = "Before it all.\n\n# The Sea\n\nIt was cold.\n\n# The Land\n\nIt was warm.\n\nAnd dry."
     opened = studio.scripts.read("", text)
     number, script = opened.number, opened.script
-    _, _, known, *shown, _ = section.add(number, str(recording(tmp_path / "Rain.wav")))
+    _, _, known, *shown = section.add(number, str(recording(tmp_path / "Rain.wav")))
     titles = dict(shown[1]["choices"])
     assert [*titles] == ["Beginning", "The Sea", "The Land"]
     wanted = values(shown, known)._replace(over="chapter", chapter=titles["The Land"])
@@ -80,7 +79,7 @@ def test_a_chapter_is_chosen_by_its_title(
 def test_what_undo_brought_back_is_shown_and_what_is_typed_stays(
     studio: Studio, section: MusicSection, number: str, tmp_path: Path
 ) -> None:
-    _, _, known, *shown, _ = section.add(number, str(recording(tmp_path / "Rain.wav")))
+    _, _, known, *shown = section.add(number, str(recording(tmp_path / "Rain.wav")))
     fields = values(shown, known)
     louder = fields._replace(level=2)
     _, _, known, *shown = section.change(number, 0, known, *louder)
@@ -98,7 +97,7 @@ def test_a_field_that_nobody_touched_keeps_what_undo_brought_back(
     studio: Studio, section: MusicSection, number: str, tmp_path: Path
 ) -> None:
     """Also where the page has not yet heard of it."""
-    _, _, known, *shown, _ = section.add(number, str(recording(tmp_path / "Rain.wav")))
+    _, _, known, *shown = section.add(number, str(recording(tmp_path / "Rain.wav")))
     louder = values(shown, known)._replace(level=2)
     _, _, known, *shown = section.change(number, 0, known, *louder)
     studio.scripts.undo(number)
