@@ -210,6 +210,11 @@ class VoiceTraining:
 
     def delete(self, training: str) -> None:
         """Stop it and delete its recordings, samples and voice."""
+        self.end(training)
+        self.folder(training).delete()
+
+    def end(self, training: str) -> None:
+        """End its process. Raises InvalidSetting where another program has it: that is asked to."""
         folder = self.folder(training)
         with self._lock:
             process = self._processes.pop(training, None)
@@ -221,7 +226,6 @@ class VoiceTraining:
             raise InvalidSetting(
                 "It is being trained and will stop at its next step. Delete it then."
             )
-        folder.delete()
 
     def folder(self, training: str) -> JobFolder:
         folder = JobFolder(self.data / FOLDER / training)

@@ -181,26 +181,22 @@ class OwnVoiceTab:
         there = self._studio.engine.checkpoints()
         return [name for name, each in there.items() if getattr(each, "folder", None) == folder]
 
-    def delete(self, training: str | None, asked: str) -> tuple[str, Update, str, Update]:
-        """Delete at the second press; `asked` is the training whose button was pressed before."""
+    def delete(self, training: str | None, asked: str, said: str) -> tuple[str, str]:
+        """Delete at the second press, while the page still has the question of the first: `asked`
+        is the training that it was about, `said` what the page says."""
         training = training or ""
         try:
-            kept = self._trainings.kept_model(training)
-            if asked != training:
-                return tell(SURE_MODEL if kept else SURE), gr.skip(), training, gr.skip()
+            question = tell(SURE_MODEL if self._trainings.kept_model(training) else SURE)
+            if (asked, said) != (training, question):
+                return question, training
             with self._keeping:
+                self._trainings.end(training)  # if it cannot be, its voice stays, too
                 if kept := self._trainings.kept_model(training):
                     self._forget(kept)
                 self._trainings.delete(training)
         except TimbreError as error:
-            return warning(error), gr.skip(), "", gr.skip()
-        listed = self.listed("")
-        return (
-            tell(Message("Deleted, with its recordings.")),
-            listed,
-            "",
-            self.told(listed["value"]),
-        )
+            return warning(error), ""
+        return tell(Message("Deleted, with its recordings.")), ""
 
     def _do(self, training: str | None, action: Any) -> str:
         try:
@@ -457,7 +453,10 @@ def build(studio: Studio, trainings: VoiceTraining) -> None:
         acted = button.click(action, picked, shown, **QUIET)
         acted.then(tab.see, of, seen, **QUIET).then(_watch, None, timer, **QUIET)
     keep.click(tab.keep, picked, answer, **QUIET)
-    delete.click(tab.delete, [picked, asked_twice], [answer, picked, asked_twice, shown], **QUIET)
+    sure = [answer, asked_twice]
+    delete.click(tab.delete, [picked, asked_twice, answer], sure, **QUIET).then(
+        tab.listed, picked, picked, **QUIET
+    )
     compare.click(tab.compare, picked, [one, two, pair, verdict], **QUIET)
     for button, which in ((first, True), (second, False)):
         chosen = gr.State(which)

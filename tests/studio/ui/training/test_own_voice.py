@@ -236,13 +236,14 @@ def test_keeping_and_deleting(tab, studio, done, trainings):
     saved = studio.library.find("Ann")
     assert saved.card.kind == "trained"
     assert saved.voice.trained
-    spoken, _, asked, _ = tab.delete(ID, "another")
+    spoken, asked = tab.delete(ID, "another", own_voice.SURE)
     assert "again" in spoken
     assert done.path.exists()
-    spoken, listed, _, status = tab.delete(ID, asked)
+    spoken, _ = tab.delete(ID, asked, spoken)
     assert "with its recordings" in spoken
-    assert "No training yet" in status
-    assert listed["choices"] == []
+    listed = tab.listed(ID)
+    assert (listed["choices"], listed["value"]) == ([], None)
+    assert "No training yet" in tab.look(None)[0]
     assert not done.path.exists()
     assert studio.library.find("Ann") is not None  # what was kept stays
     assert "no training" in tab.keep(ID)
@@ -278,7 +279,7 @@ def test_a_training_goes_though_somebody_looks_at_it_meanwhile(
         remove(path, **where)
 
     monkeypatch.setattr(os, "rmdir", late)
-    assert "Deleted" in tab.delete(ID, ID)[0]
+    assert "Deleted" in tab.delete(ID, ID, own_voice.SURE)[0]
     assert looked == [False]
     assert not done.path.exists()
     assert not done.locked
@@ -629,9 +630,9 @@ def test_an_adapter_is_kept_as_a_voice_of_the_engine(tab, studio, trainings, don
     assert "Ann is saved" in tab.keep(ID)
     assert [*studio.engine.capabilities()] == ["fake", "Ann 2"]
     assert kept_models(trainings.data) == added[1:]
-    spoken, _, asked, _ = tab.delete(ID, "")
+    spoken, asked = tab.delete(ID, ID, own_voice.SURE)  # asked before it had a voice
     assert "and its voice" in spoken
-    tab.delete(ID, asked)
+    tab.delete(ID, asked, spoken)
     assert [*studio.engine.capabilities()] == ["fake"]
     assert not done.path.exists()
 
@@ -642,13 +643,23 @@ def test_a_voice_that_is_deleted_while_it_is_loaded_is_gone(tab, studio, done, a
     with ThreadPoolExecutor(2) as pool:
         keeping = pool.submit(tab.keep, ID)
         assert adding.begun.wait(20)
-        deleting = pool.submit(tab.delete, ID, ID)
+        deleting = pool.submit(tab.delete, ID, ID, own_voice.SURE_MODEL)
         wait([deleting], 0.5)
         adding.go.set()
         assert "Ann is saved" in keeping.result()
         assert "Deleted" in deleting.result()[0]
     assert [*studio.engine.capabilities()] == ["fake"]
     assert not done.path.exists()
+
+
+def test_a_voice_whose_training_cannot_be_deleted_now_is_spoken_with_still(
+    tab, studio, done, adding
+) -> None:
+    adapted(done)
+    tab.keep(ID)
+    with done.lock():  # a line was mended, and another program learns
+        assert "Delete it then" in tab.delete(ID, ID, own_voice.SURE_MODEL)[0]
+    assert [*studio.engine.capabilities()] == ["fake", "Ann"]
 
 
 def test_a_voice_is_kept_once_by_two_pages(tab, studio, done, adding) -> None:
@@ -671,7 +682,7 @@ def test_another_model_with_the_name_of_a_kept_one_stays(tab, studio, trainings,
     studio.engine.add("Ann", FakeCheckpoint(able))
     own = Unread(replace(able, name="Ann (2)"), folder=kept.folder.resolve())
     studio.engine.add("Ann (2)", own)
-    tab.delete(ID, ID)
+    tab.delete(ID, ID, own_voice.SURE_MODEL)
     assert [*studio.engine.capabilities()] == ["fake", "Ann"]
 
 

@@ -20,16 +20,18 @@ from studio.ui.tabs.own_voice.tab import OwnVoiceTab
 from studio.voices.voice_training import VoiceTraining
 from tests.support.browser import (
     PATIENCE,
+    Held,
     OpenPage,
     expect,
     open_tab,
     serve_page,
+    until_answered,
     until_silent,
     wait_until,
 )
 from training.voice.job import Job, JobFolder, Status
 
-NAMES, IDS = ("Ann", "Ben"), ("00000000000a", "00000000000b")
+NAMES, IDS = ("Ann", "Ben", "Cid"), ("00000000000a", "00000000000b", "00000000000c")
 SHOWN = """() => {
   window.shown = [];
   const status = document.querySelector('#own-voice-status');
@@ -130,3 +132,51 @@ def test_why_nothing_is_trained_is_told_where_it_is_seen(open_page: OpenPage, ur
     page.locator("#own-voice").get_by_role("button", name="Train", exact=True).click()
     refused = page.locator("#own-voice").get_by_text("Record a voice or drop a file first.")
     expect(refused).to_be_in_viewport()
+
+
+def test_what_deleting_asks_is_asked_again_once_something_else_was_told(
+    open_page: OpenPage, url: str
+) -> None:
+    page = open_page(url)
+    open_tab(page, "Clone")
+    page.get_by_text("Train a better one").click()
+    choose(page, "Ann")
+    expect(page.locator("#own-voice-status")).to_contain_text("of Ann")
+    own, answer = page.locator("#own-voice"), page.locator("#own-voice-answer")
+    delete, train = (
+        own.get_by_role("button", name=name, exact=True) for name in ("Delete", "Train")
+    )
+    delete.click()
+    expect(answer).to_contain_text("Press Delete again")
+    train.click()
+    expect(answer).to_contain_text("Record a voice or drop a file first")
+    delete.click()
+    expect(answer).to_contain_text("Press Delete again")
+    delete.click()
+    expect(answer).to_contain_text("Deleted")
+
+
+def test_a_training_that_is_looked_at_while_another_one_goes_stays_chosen(
+    open_page: OpenPage, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleting = Held(monkeypatch, "delete", VoiceTraining)
+    page = open_page(url)
+    open_tab(page, "Clone")
+    page.get_by_text("Train a better one").click()
+    status, answer = page.locator("#own-voice-status"), page.locator("#own-voice-answer")
+    choose(page, "Ann")
+    expect(status).to_contain_text("of Ann")
+    button = page.locator("#own-voice").get_by_role("button", name="Delete", exact=True)
+    button.click()
+    expect(answer).to_contain_text("Press Delete again")
+    button.click()
+    wait_until(deleting.begun.is_set)
+    choose(page, "Ben")
+    expect(status).to_contain_text("of Ben")
+    until_answered(page, deleting.may_end.set)
+    expect(answer).to_contain_text("Deleted")
+    page.get_by_label("Training", exact=True).click()
+    expect(page.get_by_role("option", name="Ben")).to_be_visible()
+    expect(page.get_by_role("option", name="Ann")).to_have_count(0)
+    expect(page.get_by_label("Training", exact=True)).to_have_value("Ben")
+    expect(status).to_contain_text("of Ben")
