@@ -86,12 +86,13 @@ class SpokenText:
         self._parts: deque[tuple[Flowing, SpeechBody]] = deque()  # the first one is spoken
         self._changed = asyncio.Condition()
         self._flush_due = False  # of the open part
+        self._heard = False  # some of the first part was sent
         self._complete = False  # all text is there
 
     @property
     def speaks_alone(self) -> bool:
-        """Whether it has something to say without more text."""
-        return bool(self._parts) and self._open is None
+        """Whether it has something to say without more text, or nothing of it was heard yet."""
+        return bool(self._parts) and not (self._open and self._heard)
 
     async def configure(self, voice: str, settings: VoiceSettings) -> None:
         """Take new settings, from the next part on. Raises ApiError, ValidationError or an error of
@@ -166,13 +167,14 @@ class SpokenText:
         return bool(self._parts)
 
     async def _speak_part(self, flowing: Flowing, how: SpeechBody) -> None:
-        render, sent = KeptRender(how.output), 0
+        self._heard, render, sent = False, KeptRender(how.output), 0
         watch = self._context.metrics.watch("socket", how.response_format)
         async for part in flowing.parts():
             async with part.stream:
                 try:
                     async for piece in pieces(part.stream, render):
                         watch.first()
+                        self._heard = True
                         await self._tell(b64encode(piece).decode(), None)
                         self._outlet.plays((render.samples - sent) / SAMPLE_RATE)
                         sent = render.samples

@@ -18,7 +18,11 @@ MOMENT: Final = 0.5  # seconds in which what has come is read, at least
 
 
 class WsInbox:
-    """Messages one by one. `speaking`: whether complete text is spoken, which is no silence."""
+    """Messages one by one.
+
+    `speaking`: whether complete text is spoken, or text of which nothing was heard yet (a slow
+    machine holds its sound back), which is no silence of the client.
+    """
 
     def __init__(
         self,
@@ -53,7 +57,7 @@ class WsInbox:
     def _left(self) -> float:
         """Seconds until the idle timeout.
 
-        It does not run while complete text is spoken, nor while what was sent may still play.
+        It does not run while it is the server's turn, nor while what was sent may still play.
         """
         if self._speaking():
             return self._idle_timeout

@@ -42,6 +42,7 @@ class Turn:
     utterance: Utterance
     how: Configuration
     cancelled: bool = False
+    heard: bool = False  # some of it was sent
     reason: str = "finished"
     warnings: list[str] = field(default_factory=list)  # what its model leaves out
 
@@ -177,6 +178,7 @@ class WsSender:
                     hold = NEVER
                 async for piece in pieces(part.stream, render, hold):
                     watch.first()
+                    turn.heard = True
                     await outlet.audio(piece, (render.samples - measured) / SAMPLE_RATE)
                     sent, measured = sent + len(piece), render.samples
             finally:

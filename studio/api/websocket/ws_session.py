@@ -70,7 +70,8 @@ class WsSession:
         self._inbox = WsInbox(socket, self._outlet, patience, self._speaking, self._outlet.error)
 
     def _speaking(self) -> bool:
-        return bool(self._sender.turns) and not self._open
+        turns = self._sender.turns
+        return bool(turns) and not (self._open and turns[0].heard)
 
     async def run(self) -> None:
         """Serve until the client leaves, or has read nothing for too long."""

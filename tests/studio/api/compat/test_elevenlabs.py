@@ -18,7 +18,7 @@ from starlette.testclient import WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
 from engine import SAMPLE_RATE, Engine, EngineSettings, Library
-from engine.testing import FakeEngine
+from engine.testing import Costs, FakeEngine
 from studio.api import ApiSettings, create_api
 from studio.api.compat.alignment import align
 from tests.studio.api.routes.test_voices import speak, upload
@@ -214,6 +214,17 @@ def test_silence_and_leaving_end_what_runs(slow: Engine, library: Library) -> No
         send(socket, "A word. " * 100, flush=True)
         socket.receive_json()
     wait_until(lambda: slow.stats().running == 0)
+
+
+def test_waiting_for_the_first_sound_is_not_silence(library: Library) -> None:
+    """A slow machine holds the sound of an open text back."""
+    with FakeEngine(costs=Costs(step=2.0)) as engine:
+        client = TestClient(create_api(engine, library, ApiSettings(idle_timeout=0.05)))
+        with client.websocket_connect(INPUT) as socket:
+            send(socket, "Never finished")
+            messages = hear(socket)
+    assert messages[-1]["error"] == "idle_timeout"
+    assert messages[0]["audio"]
 
 
 def test_voices_models_and_account(client: TestClient, engine: Engine) -> None:

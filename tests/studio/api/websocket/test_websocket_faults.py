@@ -104,6 +104,17 @@ def test_speaking_is_not_silence(slow: Engine, library: Library) -> None:
     assert events[-1]["finish_reason"] == "finished"
 
 
+def test_waiting_for_the_first_sound_is_not_silence(library: Library) -> None:
+    """A slow machine holds the sound of an open text back."""
+    with FakeEngine(costs=Costs(step=2.0)) as engine:
+        client = TestClient(create_api(engine, library, ApiSettings(idle_timeout=0.05)))
+        with client.websocket_connect(PATH) as socket:
+            say(socket, {"type": "input.text", "text": "Never finished"})
+            events, audio = hear(socket, until="error")
+    assert events[-1]["error"]["code"] == "idle_timeout"
+    assert audio
+
+
 def test_who_still_listens_is_not_idle(engine: Engine, library: Library) -> None:
     client = TestClient(create_api(engine, library, ApiSettings(idle_timeout=0.2)))
     with client.websocket_connect(PATH) as socket:
