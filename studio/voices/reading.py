@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +18,7 @@ from typing import Final
 
 import soundfile
 
-from engine import InvalidAudio, write_atomic
+from engine import InvalidAudio, explain_write_errors, write_atomic
 from studio.voices.kept_models import FOLDER
 from training.voice.prepare import check_consent
 from training.voice.recordings import Flawed, write_wave
@@ -46,13 +47,15 @@ class Reading:
         check_consent(agreed)
         with TemporaryDirectory() as beside:
             copy = Path(beside) / f"recording{recording.suffix}"
-            shutil.copy(recording, copy)
-            copy.with_suffix(".txt").write_text(text, "utf-8")
+            with explain_write_errors(copy):
+                shutil.copy(recording, copy)
+                copy.with_suffix(".txt").write_text(text, "utf-8")
             (line,) = segments_of([copy], anyway=[copy.name] if anyway else ())
         if line.doubtful:
             kind = Flawed if line.doubtful == line.flaw else InvalidAudio
             raise kind("Read it once more: {reason}.", reason=line.doubtful)
-        self.place.mkdir(parents=True, exist_ok=True)
+        with explain_write_errors(self.place / CONSENT):
+            self.place.mkdir(parents=True, exist_ok=True)
         write_atomic(self.place / CONSENT, agreed.encode())
         path = self.place / f"read-{_digest(line.text)}.wav"
         write_atomic(path.with_suffix(".txt"), line.text.encode())
@@ -70,7 +73,9 @@ class Reading:
 
     def files(self) -> list[Path]:
         """All recordings and texts, as a training is made of them."""
-        return sorted(path for path in self.place.glob("read-*") if path.suffix != ANYWAY)
+        sounds = self.place.glob("read-*.wav")
+        pairs = [(path, path.with_suffix(".txt")) for path in sounds]
+        return sorted(path for pair in pairs if pair[1].exists() for path in pair)
 
     def anyway(self) -> list[str]:
         """The names of recordings that are taken in spite of their sound."""
@@ -78,11 +83,17 @@ class Reading:
 
     def texts(self) -> set[str]:
         """What was read."""
-        sounds = self.place.glob("read-*.wav")
-        return {path.with_suffix(".txt").read_text("utf-8") for path in sounds}
+        return {read[0] for read in self._read()}
 
     def seconds(self) -> float:
-        return sum(float(soundfile.info(path).duration) for path in self.place.glob("read-*.wav"))
+        return sum(read[1] for read in self._read())
+
+    def _read(self) -> Iterator[tuple[str, float]]:
+        """Each sentence, and its seconds; none that a training takes meanwhile."""
+        for path in self.place.glob("read-*.wav"):
+            with suppress(OSError, soundfile.LibsndfileError):
+                text = path.with_suffix(".txt").read_text("utf-8")
+                yield text, float(soundfile.info(path).duration)
 
     def taken(self, files: Sequence[Path]) -> None:
         """Delete what a training has taken; what was read meanwhile stays."""

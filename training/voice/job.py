@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from engine import InvalidSetting, Message, Settings, write_atomic
+from engine import InvalidSetting, Message, Settings, explain_write_errors, write_atomic
 from engine.atomic import had_within
 
 Phase: TypeAlias = Literal[
@@ -239,29 +239,31 @@ class JobFolder:
 
     @property
     def locked(self) -> bool:
-        """Whether a process learns here now."""
-        with suppress(FileNotFoundError):  # deleted meanwhile
+        """Whether a process learns here now. Who looks writes nothing: it may be another user's."""
+        with suppress(OSError):  # nobody has learned here, or it was deleted meanwhile
             if looking := take_lock(self.path / "lock", shared=True):
                 looking.close()
             return looking is None
         return False
 
     def delete(self) -> None:
-        """Recordings, voice and all. The job first: no list has it from here on. Who looked just
-        before may leave a lock in a folder that was emptied."""
-        (self.path / "job.json").unlink(missing_ok=True)
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self.path.exists():
+        """Recordings, voice and all; the job first: no list has it from here on."""
+        with explain_write_errors(self.path):
+            (self.path / "job.json").unlink(missing_ok=True)
             shutil.rmtree(self.path)
 
 
 def take_lock(path: Path, shared: bool = False) -> BinaryIO | None:
     """A file that is held until all processes that have it open have ended; None where others do.
 
-    `shared`: beside others that only look. Without locks (Windows, some file systems) it is always
-    had.
+    `shared`: beside others that only look; raises OSError where there is none. Without locks
+    (Windows, some file systems) it is always had. Raises NotSaved where it may not be written.
     """
-    file = path.open("ab")
+    if shared:
+        file: BinaryIO = path.open("rb")
+    else:
+        with explain_write_errors(path):
+            file = path.open("ab")
     with suppress(ImportError, OSError):
         import fcntl
 

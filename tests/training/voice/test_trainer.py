@@ -221,6 +221,7 @@ def test_a_looker_that_was_stopped_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(job_module, "LOOKS", 3)
     folder = folder_of(tmp_path)
+    folder.lock().close()
     looker = take_lock(folder.path / "lock", shared=True)
     assert looker
     with looker, pytest.raises(InvalidSetting, match="Another program holds"):

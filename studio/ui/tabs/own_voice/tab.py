@@ -27,6 +27,7 @@ from engine import (
     TimbreError,
     UnknownVoice,
     add_model,
+    explain_write_errors,
 )
 from studio.context import Studio
 from studio.storage import read_sound
@@ -111,7 +112,7 @@ class OwnVoiceTab:
             wanted = checked_name(self._studio, name)
             wish = Wish(wanted, self._model(), agreed.strip(), language, way=way)
             with TemporaryDirectory() as beside:  # each upload has a folder of its own
-                together = [Path(shutil.copy(file, beside)) for file in files]
+                together = [_copied(Path(file), beside) for file in files]
                 taken = [*anyway, *read.anyway()]
                 training = self._trainings.prepare(wish, together, self._studio.transcribe, taken)
             read.taken(own)
@@ -225,11 +226,12 @@ class OwnVoiceTab:
             return both(NONE)
         try:
             status = self._trainings.status(training)
+            left_out = self._trainings.folder(training).left_out
         except UnknownVoice:
             return both(GONE)
         except TimbreError as error:
             return escape(tell(error.message))
-        return told(status, self._trainings.folder(training).left_out)
+        return told(status, left_out)
 
     def see(self, training: str | None, epoch: str | None, before: str) -> tuple[Update, ...]:
         """All that is shown of a training; `before`: the one whose sounds were shown. The status is
@@ -323,6 +325,11 @@ class OwnVoiceTab:
             all=tally[1],
         )
         return tell(told_), tally, {}
+
+
+def _copied(file: Path, folder: str) -> Path:
+    with explain_write_errors(file):
+        return Path(shutil.copy(file, folder))
 
 
 def equally_loud(*sounds: Sound | None) -> list[Sound | None]:

@@ -275,7 +275,7 @@ def test_a_training_goes_though_somebody_looks_at_it_meanwhile(
 
     def late(path: Path, **where: int) -> None:
         if not looked and Path(path) == done.path:
-            looked.append(done.locked)  # leaves its file in a folder that was emptied
+            looked.append(done.locked)  # leaves no file in a folder that was emptied
         remove(path, **where)
 
     monkeypatch.setattr(os, "rmdir", late)
@@ -880,6 +880,83 @@ def test_what_is_read_while_a_training_is_prepared_is_kept(
     monkeypatch.setattr(trainings, "start", lambda training: None)
     tab.start(None, "Ann", "english", "Ann Lee, mine", owner="browser")
     assert own.texts() == {ENGLISH[8]}
+
+
+def test_a_sentence_that_is_read_again_while_it_is_taken_breaks_no_reading(
+    trainings, tmp_path, monkeypatch
+) -> None:
+    """Before, a sound without its text stayed, and nothing was told of any sentence any more."""
+    own, recording = Reading(trainings.data, "browser"), tmp_path / "recording.wav"
+    written(recording, voiced(4.5))
+    own.take(recording, ENGLISH[0], "Ann Lee, mine")
+    own.take(recording, ENGLISH[1], "Ann Lee, mine")
+    taken, write = own.files()[2:], reading.write_wave
+
+    def late(path: Path, wave: Waveform) -> None:
+        own.taken(own.files()[:2])
+        write(path, wave)
+
+    text = taken[0].with_suffix(".txt").read_text()
+    (other,) = own.texts() - {text}
+    monkeypatch.setattr(reading, "write_wave", late)
+    own.take(recording, other, "Ann Lee, mine")
+    assert "read: 1, 0.1 minutes" in ReadingForm(trainings.data).told("browser")
+    assert own.files() == taken
+
+
+@pytest.mark.parametrize("what", ["sentence", "training"])
+def test_a_full_disk_is_told_where_recordings_come_in(
+    tab, trainings, tmp_path, monkeypatch, what
+) -> None:
+    from tests.chaos.disks import full_after  # not on Windows
+
+    recording = written(tmp_path / "recording.wav", voiced(4.5), ENGLISH[0])
+    monkeypatch.setattr(OwnVoiceTab, "_model", lambda self: "presets/mini")
+    form, told_ = ReadingForm(trainings.data), list[str]()
+    for limit in (0, 1_000, 100_000):
+        with full_after(limit):
+            if what == "sentence":
+                told_.append(form.take(str(recording), ENGLISH[0], "Ann Lee, mine", "b")[2])
+            else:
+                told_.append(tab.start([str(recording)], "Ann", "english", "Ann Lee, mine")[0])
+    assert all("the disk is full" in each for each in told_)
+    assert trainings.list() == ()
+
+
+def test_trainings_of_another_user_are_shown_and_every_change_is_refused(
+    tab, trainings, done
+) -> None:
+    """As root's of a terminal: before, each look at one was a fault, and none could begin."""
+    from tests.chaos.disks import read_only  # not on Windows
+
+    for phase in ("training", "stopped"):
+        done.tell(DONE.model_copy(update={"phase": phase}))
+        with read_only(trainings.data):
+            assert "+1.5" in tab.see(ID, None, "")[0]
+            for said in (
+                tab.go_on(ID),
+                tab.stop(ID),
+                tab.delete(ID, ID, own_voice.SURE)[0],
+                LinesForm(trainings).take_anyway(ID, "one.wav"),
+            ):
+                assert "may not be written. Allow it" in said
+    assert trainings.list() == (ID,)
+    with done.lock(), read_only(trainings.data):
+        assert trainings._running(ID)
+
+
+def test_a_training_that_goes_while_it_is_looked_at_is_told_as_gone(
+    tab, trainings, done, monkeypatch
+) -> None:
+    status = trainings.status
+
+    def late(training: str) -> Status:
+        found: Status = status(training)
+        shutil.rmtree(done.path)
+        return found
+
+    monkeypatch.setattr(trainings, "status", late)
+    assert "This training was deleted" in tab.told(ID)
 
 
 def test_the_epoch_that_is_heard_stays_selected_while_others_come(tab, done) -> None:
