@@ -289,15 +289,17 @@ class ScriptTab:
 
     def read_settings(
         self, number: str, view: View, before: AsRead, *fields: Any
-    ) -> tuple[Update, AsRead]:
+    ) -> tuple[Update, Update]:
         """Save the reading settings; returns the lines and the fields as read.
 
         `before`: the fields as they were; unchanged ones keep what another tab may have saved.
+        Refused ones are still unread: Speak refuses them as well.
         """
         with warned():
             if number:
                 self._deliver(self.store.look(number), before, fields)
-        return self.look(number, view)[0], AsRead(number, fields)
+            return self.look(number, view)[0], AsRead(number, fields)
+        return self.look(number, view)[0], gr.skip()
 
     # Playback.
 

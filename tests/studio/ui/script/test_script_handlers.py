@@ -41,6 +41,20 @@ def test_another_studio_finds_everything_again(tab, number, studio):
     assert "6 rendered" in html(shown.lines)
 
 
+def test_a_setting_that_was_refused_is_refused_by_speak_too(tab, number):
+    """The page still shows it; what is spoken without it would seem to have it."""
+    text = text_of(tab.store.open(number).script)
+    good = values_of(Delivery())
+    bad = (good[0], "seven", *good[2:])
+    with pytest.warns(UserWarning, match="seed"):
+        _, read = tab.read_settings(number, View(), AsRead(number, good), *bad)
+    before = AsRead(number, good) if read == gr.skip() else read
+    with pytest.raises(gr.Error, match="seed"):
+        tab.read(number, "", View(), text, text, before, *bad)
+    tab.read_settings(number, View(), before, *values_of(Delivery(seed=7)))
+    assert tab.store.open(number).project.delivery.seed == 7
+
+
 def test_a_locked_line_keeps_its_take_and_refuses_changes(tab, number):
     spoken(tab, number, aloud=False)
     line = tab.store.open(number).script.lines[1].id
