@@ -23,6 +23,9 @@ const TOUCHED = 400; // ms for which selected words may still be made anew
 const MOST_MINE = 100; // scripts that are remembered
 const TYPED = 250; // ms after the last letter of a search
 
+// What a board has before the server tells more.
+const NOTHING = { number: '', items: [], changed: 0, heard: {}, answered: [], refused: '', music: false, view: '' };
+
 // Each tab has its own; a new one begins with the latest.
 function keep(name, value) {
   for (const store of [sessionStorage, localStorage]) write(store, name, value);
@@ -60,7 +63,7 @@ class Board {
     this.root = root;
     this.tell = tell;
     this.pieces = new Map(); // key -> { html, drawn, node }: `drawn` is the node as the server sent it
-    this.value = { number: '', items: [], changed: 0, heard: {}, answered: [], refused: '', music: false, view: '' };
+    this.value = NOTHING;
     this.pressed = 0; // when the answer to a press came last
     this.held = null; // what the pointer is down on
     this.pressing = false; // the pointer is down somewhere in the page
@@ -97,7 +100,9 @@ class Board {
   }
 
   // An answer of the server. One that is late has stopped the polls, too, if its script was silent.
-  take(value) {
+  // Of a script that is gone it has only which press was refused.
+  take(told) {
+    const value = told.items ? told : { ...this.value, ...told };
     if (isLate(value, this.value, performance.now() - this.pressed)) return this.tell.late();
     if (!value.polled) this.pressed = performance.now();
     this.show(value);
@@ -483,7 +488,8 @@ export function mount({ element, trigger, props, server, watch }, { lines }) {
     changed: () => trigger('changed', {}), // a script with music
     late: () => trigger('late', {}),
   });
-  board.show(props.value);
+  const first = { ...NOTHING, ...props.value };
+  board.show(first);
   watch('value', () => board.take(props.value));
   if (!lines) return;
   const signal = lifeOf(root);
@@ -494,5 +500,5 @@ export function mount({ element, trigger, props, server, watch }, { lines }) {
   document.addEventListener('visibilitychange', back, { signal });
   const named = (/** @type {any} */ { detail }) => trigger('arrive', { ...board.last(), number: detail, asked: detail, left: board.left() });
   document.addEventListener('timbre-open-script', named, { signal });
-  if (!props.value.items.length) trigger('arrive', board.last());
+  if (!first.items.length) trigger('arrive', board.last());
 }

@@ -427,7 +427,8 @@ class ScriptTab:
         if "press" not in press:
             return shown
         lines = self.look(number, view)[0]
-        return shown._replace(lines={**lines, "refused": str(press["press"])})
+        there = lines if "items" in lines else {}  # else deleted: the page keeps what it shows
+        return shown._replace(lines={**there, "refused": str(press["press"])})
 
     def _looked(self, opened: OpenScript, view: View) -> Shown:
         """Another view of the same script; typed text stays as it is."""

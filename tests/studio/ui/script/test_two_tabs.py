@@ -157,6 +157,22 @@ def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], tmp_p
     assert projects.open(project.id).delivery.seed == 5
 
 
+def test_a_form_of_a_script_that_the_other_tab_deleted_can_be_copied_from(
+    tabs: tuple[Any, Any],
+) -> None:
+    first, second = tabs
+    line = in_front(second).locator("#script-lines article").first
+    line.get_by_role("button", name="Edit").click()
+    line.locator("textarea").fill("Mine")
+    in_front(first).get_by_role("button", name="Delete", exact=True).first.click()
+    expect(first.locator("#script-lines article")).to_have_count(0)
+    in_front(second)
+    line.get_by_role("button", name="Save").click()
+    expect_words(second, "This script was deleted")
+    expect(line.locator("form")).to_have_css("opacity", "1")
+    expect(line.locator("textarea")).to_have_value("Mine")
+
+
 def test_each_tab_has_its_own_draft(open_page: OpenPage, drafts: str) -> None:
     first = open_page(drafts)
     second = first.context.new_page()
