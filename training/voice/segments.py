@@ -119,10 +119,9 @@ def _none_of(faults: Sequence[TimbreError]) -> TimbreError:
 def _told(
     path: Path, recording: LongRecording, listed: Tables, recognise: Recognise | None
 ) -> Iterator[Segment]:
-    for ending in TIMES:
-        if (times := path.with_suffix(ending)).is_file():
-            yield from _by_times(recording, times)
-            return
+    if times := _companion(path, TIMES):
+        yield from _by_times(recording, times)
+        return
     text = _in_table(path, listed) or _beside(path)
     if text and recording.seconds <= LONGEST + 1:
         wave = trimmed(recording.waveform)
@@ -257,8 +256,14 @@ def check_enough(segments: Sequence[Segment]) -> None:
 
 
 def _beside(path: Path) -> str:
-    text = path.with_suffix(".txt")
-    return " ".join(_text(text).split()) if text.is_file() else ""
+    text = _companion(path, (".txt",))
+    return " ".join(_text(text).split()) if text else ""
+
+
+def _companion(path: Path, endings: Sequence[str]) -> Path | None:
+    """The file of the same name beside a recording; recorders write their endings large, too."""
+    there = (path.with_suffix(each) for ending in endings for each in (ending, ending.upper()))
+    return next(filter(Path.is_file, there), None)
 
 
 def _listed(paths: Sequence[Path]) -> Tables:

@@ -92,6 +92,15 @@ def test_subtitles_and_lists_give_words(tmp_path: Path) -> None:
     assert (found.text, found.doubtful) == ("I heard it, all of it.", "")
 
 
+def test_endings_that_are_written_large_give_words_too(tmp_path: Path) -> None:
+    short = written(tmp_path / "SHORT.WAV", voiced(4))
+    (tmp_path / "SHORT.TXT").write_text(ENGLISH[0])
+    long = written(tmp_path / "LONG.WAV", voiced(16))
+    cue = f"1\r\n00:00:00,000 --> 00:00:04,100\r\n{ENGLISH[1]}\r\n"
+    (tmp_path / "LONG.SRT").write_bytes(cue.encode("utf-8-sig"))
+    assert [each.text for each in segments_of([short, long])] == list(ENGLISH[:2])
+
+
 def test_a_list_tells_the_words_of_its_own_folder(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("monday", "tuesday")]
     for folder, text in zip(folders, ENGLISH, strict=False):
