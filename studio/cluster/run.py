@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any, Final
 import ray
 from ray import serve as ray_serve
 
-from engine import InvalidSetting
+from engine import EngineError, InvalidSetting
 from studio.cli.app_context import AppContext
 from studio.cli.serve import greet
 from studio.cluster import shared_rates
@@ -21,11 +22,12 @@ from studio.server import serving
 from studio.settings import StudioSettings
 
 OBJECT_BYTES: Final = 200 << 20  # shared memory for what is larger than a message: recordings
+OUR_ERROR: Final = re.compile(r"^[\w.]*\berrors\.\w+: (.+)", re.MULTILINE)
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(context: AppContext) -> None:
-    """Serve until Ctrl-C or SIGTERM. Raises InvalidSetting."""
+    """Serve until Ctrl-C or SIGTERM. Raises InvalidSetting or EngineError."""
     stop = threading.Event()
     with running(context), _signals(stop):
         greet(context)
@@ -66,7 +68,7 @@ def running(context: AppContext, engines: Engines = Engines()) -> Iterator[None]
         context.tell.line(f"Loading {settings.cluster.replicas} × {', '.join(context.models())} …")
         applications = build(_linked(settings, dashboard), engines)
         for name, application in applications.items():
-            ray_serve.run(application, name=name, route_prefix=PREFIXES[name])
+            start(application, name, PREFIXES[name])
         yield
     finally:
         for name in reversed(PREFIXES):
@@ -75,6 +77,22 @@ def running(context: AppContext, engines: Engines = Engines()) -> Iterator[None]
         if not joined:
             ray_serve.shutdown()
         ray.shutdown()
+
+
+def start(application: Any, name: str, prefix: str) -> None:
+    """Raises EngineError: why no replica of it could start."""
+    try:
+        ray_serve.run(application, name=name, route_prefix=prefix)
+    except RuntimeError as error:  # which names the deployment alone
+        raise EngineError("The cluster cannot start. {reason}", reason=_reason(name)) from error
+
+
+def _reason(name: str) -> str:
+    """What replicas of an application have failed with last: the end of a traceback."""
+    deployments = ray_serve.status().applications[name].deployments.values()
+    told = "\n".join(each.message for each in deployments).strip()
+    ours = OUR_ERROR.findall(told)
+    return ours[-1] if ours else told.splitlines()[-1]
 
 
 def _linked(settings: StudioSettings, dashboard: str) -> StudioSettings:

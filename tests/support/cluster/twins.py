@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine import Engine, RemoteEngine, Replicas, load_profile
+from engine import CheckpointError, Engine, RemoteEngine, Replicas, load_profile
 from engine.remote.replicas import ReplicaPool
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from studio.cli.app_context import AppContext
@@ -21,6 +21,10 @@ def open_twin_front(context: AppContext, replicas: Replicas, device: str) -> Rem
     settings = load_profile("cpu", **context.settings.engine_changes())
     pool = ReplicaPool(replicas, settings)
     return RemoteEngine({checkpoint.capabilities.name: checkpoint}, settings, pool)
+
+
+def open_nothing(context: AppContext) -> Engine:
+    raise CheckpointError("This model's file is cut short. Download it again.")
 
 
 TWINS = Engines(open_twin, open_twin_front)
