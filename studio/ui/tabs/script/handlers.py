@@ -194,18 +194,16 @@ class ScriptTab:
                 return self.receive(str(path), mine, number, text, seen, *reading)
         return (gr.skip(),) * (FIELDS + READING)
 
-    def rename(
-        self, number: str, title: str, mine: str, read: AsRead = UNREAD
-    ) -> tuple[Update, Update]:
+    def rename(self, number: str, title: str, mine: str, here: str = "") -> tuple[Update, Update]:
         """The list of scripts, and the saved name: where it is another, as there may be more in the
         field by now, and where its script is still the page's, as leaving the field by a press of
-        New saves it too. `read`: as the presses before this one left it."""
+        New saves it too. `here`: as the presses before this one left it."""
         saved = title
         with warned():
             if number:
                 saved = self.store.look(number).project.title  # if the new one is refused
                 saved = self.store.rename(number, title).project.title
-        shown = saved != title and read.number == number
+        shown = saved != title and here == number
         return gr.update(choices=self._listed(mine)), saved if shown else gr.skip()
 
     def delete(self, number: str, mine: str) -> tuple[Update, ...]:
@@ -419,6 +417,7 @@ class ScriptTab:
             self._lines(opened, view),
             gr.Timer(active=watch or self.playback.busy(number)),
             AsRead(number, reading) if reading else gr.skip(),
+            number,
         )
 
     def _refused(self, number: str, view: View, press: Press) -> Shown:

@@ -23,6 +23,7 @@ class Shown(NamedTuple):
     lines: Update
     timer: Update
     read: Update  # AsRead
+    here: Update  # the number again, as the presses before have left it
 
     def with_draft(self, draft: object) -> Shown:
         """Restore unread text with the text it was typed into. If nothing is restored, text that

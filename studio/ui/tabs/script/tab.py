@@ -92,6 +92,7 @@ class Hidden(NamedTuple):
     seen: gr.Textbox
     deleted: gr.State
     reading: gr.State  # AsRead
+    here: gr.State  # the number again, as the presses before have left it
     timer: gr.Timer
 
 
@@ -104,7 +105,7 @@ def build(studio: Studio) -> None:
     area = _speech_area(studio)
     shown = [
         hidden.opened, hidden.mine, hidden.view, page.picked, page.title, page.text, hidden.seen,
-        area.cast, area.lines, hidden.timer, hidden.reading,
+        area.cast, area.lines, hidden.timer, hidden.reading, hidden.here,
     ]  # fmt: skip
     _scripts(tab, hidden, page, area, reading, [*shown, *reading])
     _changes(tab, hidden, page, area, reading, shown)
@@ -128,6 +129,7 @@ def _hidden() -> Hidden:
         _unseen("script-seen"),
         gr.State(""),
         gr.State(AsRead()),
+        gr.State(""),
         gr.Timer(TICK, active=False),
     )
 
@@ -242,7 +244,7 @@ def _scripts(
     read = begun.then(tab.receive, [page.upload, mine, *typed], everything, **QUIET)
     read.then(tab.end_reading, None, page.upload, **BARE)
     page.project.received(tab.receive_project, [mine, *typed], everything, **QUIET)
-    named = [opened, page.title, mine, hidden.reading]
+    named = [opened, page.title, mine, hidden.here]
     for left in (page.title.submit, page.title.blur):
         left(tab.rename, named, [page.picked, page.title], **ORDERED)
     gone = [*everything, hidden.deleted, page.back]

@@ -173,6 +173,24 @@ def test_a_form_of_a_script_that_the_other_tab_deleted_can_be_copied_from(
     expect(line.locator("textarea")).to_have_value("Mine")
 
 
+def test_a_refused_name_of_a_script_that_became_a_copy_is_shown_as_it_was(
+    tabs: tuple[Any, Any],
+) -> None:
+    first, second = tabs
+    text(in_front(first)).fill(TEXT.replace("Good evening.", "Good day."))
+    split(first)
+    first.locator("#script-lines p").get_by_text("Good day.").wait_for()
+    text(in_front(second)).fill(TYPED)
+    second.locator("#script-cast select").first.select_option(index=2)  # reads what is typed
+    expect_words(second, "is a script of its own now")
+    name = second.get_by_role("tabpanel").get_by_label("Name", exact=True).first
+    expect(name).to_have_value(re.compile(r"\(2\)$"))
+    named = name.input_value()
+    name.fill("")
+    name.press("Enter")
+    expect(name).to_have_value(named)
+
+
 def test_each_tab_has_its_own_draft(open_page: OpenPage, drafts: str) -> None:
     first = open_page(drafts)
     second = first.context.new_page()
