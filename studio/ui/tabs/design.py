@@ -132,7 +132,7 @@ class DesignTab:
         page: gr.Request | None = None,
     ) -> AsyncIterator[tuple[Update, ...]]:
         """Yield the takes' cards, sketches, whether these are new, and a status until all takes are
-        complete. Stopped, the takes `before` are back."""
+        complete. Stopped, or where all fail, the takes `before` are back."""
         text = phrase.strip() or PHRASE
         try:
             tries = self._begin(description.strip(), text)
@@ -146,6 +146,9 @@ class DesignTab:
                 await asyncio.wait(work, timeout=TICK)
         if any(each.stopped for each in tries):
             yield html_of(_cards(before)), before, False, word("Stopped.")
+            return
+        if all(each.problem for each in tries):
+            yield html_of(_cards(before)), before, False, f"⚠️ {tell(tries[0].problem)}"
             return
         said = description.strip()
         sketches = [Sketch(said, text, each.pcm, each.label()) for each in tries]

@@ -11,7 +11,7 @@ import pytest
 
 from engine import SAMPLE_RATE, Clone, Design, load_reference_audio
 from engine.testing import Costs
-from studio.ui.tabs.design import TAKES, DesignTab
+from studio.ui.tabs.design import TAKES, DesignTab, Trying
 from studio.voices.consent import blend_consent
 from tests.support.tab_makers import heard, make_studio, payloads_of
 
@@ -156,6 +156,20 @@ def test_stop_brings_the_takes_back_that_were_there_and_plays_them_not_again(tmp
     assert re.findall("<small>(.*?)</small>", last[0]) == lines
     assert "disabled" not in last[0]
     assert payloads_of(tab.hear_all(before, last[2])) == []
+
+
+def test_takes_that_all_fail_leave_those_that_were_there_and_say_why(studio, monkeypatch):
+    tab = DesignTab(studio)
+    cards, made, *_ = run(tab.sketch(WORDS, TEXT, []))[-1]
+
+    async def failed(trying):
+        trying.problem, trying.over = "The device is out of memory.", True
+
+    monkeypatch.setattr(Trying, "follow", failed)
+    shown, sketches, new, status = run(tab.sketch("A bright voice.", TEXT, made))[-1]
+    assert (shown, sketches, new) == (cards, made, False)
+    assert status == "⚠️ The device is out of memory."
+    assert "Not made yet" in run(tab.sketch(WORDS, TEXT, []))[-1][0]
 
 
 def test_a_refused_press_plays_no_takes_that_were_there(studio):
