@@ -162,9 +162,9 @@ class VoicesTab:
 
     def delete(
         self, picked: str | None, owner: str = "", numbers: str = ""
-    ) -> tuple[str, Update, Update, Update]:
+    ) -> tuple[str, Update, Update, Update, str]:
         """Delete unless it is in use: status, undo ticket, undo button, the button that deletes a
-        voice in use.
+        voice in use, and which one that is.
 
         `owner`, `numbers`: this browser's id and its scripts; of a guest nothing else counts.
         """
@@ -173,21 +173,21 @@ class VoicesTab:
             voice = self._studio.library.get(_one(picked))
             used = usage_of(voice, self._studio.scripts, self._studio.takes, *guest)
         except TimbreError as error:
-            return warning(error), gr.skip(), gr.skip(), gr.update(visible=False)
+            return warning(error), gr.skip(), gr.skip(), gr.update(visible=False), ""
         if not used:
-            return self.delete_used(picked)
+            return *self.delete_used(picked), ""
         message = Message(
             "{name} is used by {uses}. What it has spoken stays, but it will speak no more lines. "
             "Press Delete anyway to delete it.",
             name=voice.name,
             uses=used.told(),
         )
-        return f"⚠️ {tell(message)}", gr.skip(), gr.skip(), gr.update(visible=True)
+        return f"⚠️ {tell(message)}", gr.skip(), gr.skip(), gr.update(visible=True), voice.id
 
-    def delete_used(self, picked: str | None) -> tuple[str, Update, Update, Update]:
-        """Delete even if it is in use."""
+    def delete_used(self, asked: str | None) -> tuple[str, Update, Update, Update]:
+        """Delete the voice that was asked about, even if it is in use."""
         try:
-            voice = self._studio.library.get(_one(picked))
+            voice = self._studio.library.get(_one(asked))
             ticket = self._studio.library.delete(voice.id)
         except TimbreError as error:
             return warning(error), gr.skip(), gr.skip(), gr.update(visible=False)
@@ -435,11 +435,11 @@ def _wire(
     saved = [status, *card]
     changed = actions.change.click(tab.change, [picked, *details], saved, **ORDERED)
     picked.change(lambda: gr.update(visible=False), None, actions.used, **ORDERED)
-    gone = [status, told.ticket, told.undo, actions.used]
+    gone, asked = [status, told.ticket, told.undo, actions.used], gr.State("")
     with_scripts = on_event(SCRIPT, "withScripts")
     sent = [picked, owner, gr.Textbox(elem_classes="timbre-unseen")]
-    deleted = actions.delete.click(tab.delete, sent, gone, js=with_scripts, **ORDERED)
-    used = actions.used.click(tab.delete_used, picked, gone, **QUIET)
+    deleted = actions.delete.click(tab.delete, sent, [*gone, asked], js=with_scripts, **ORDERED)
+    used = actions.used.click(tab.delete_used, asked, gone, **QUIET)  # whatever is picked since
     outputs = [status, told.waiting, told.again]
     received = found.receive.upload(tab.receive, found.receive, outputs, **QUIET)
     again = told.again.click(tab.receive_again, told.waiting, outputs, **QUIET)

@@ -101,11 +101,11 @@ def test_a_deletion_asks_while_anything_uses_the_voice(tab, cast, studio, ada, t
     kept_take(studio, "Ada")
     kept_take(studio, "ryan(1)+Ada(1)")
     voices = VoicesTab(studio, tmp_path)
-    question, _, _, anyway = voices.delete(ada.id)
+    question, _, _, anyway, asked = voices.delete(ada.id)
     assert "1 script (“The Key”), 2 takes" in question
     assert anyway["visible"]
     assert studio.library.find("Ada")
-    assert "deleted" in voices.delete_used(ada.id)[0]
+    assert "deleted" in voices.delete_used(asked)[0]
     assert studio.library.find("Ada") is None
 
 

@@ -168,7 +168,7 @@ def test_a_foreign_file_changes_nothing(tab, studio, tmp_path, data):
 
 
 def test_a_deleted_voice_comes_back_as_it_was(tab, kept, studio):
-    spoken, ticket, undo, _ = tab.delete(kept[1].id)
+    spoken, ticket, undo, *_ = tab.delete(kept[1].id)
     assert "Bo" in spoken
     assert undo["visible"]
     assert studio.library.find("Bo") is None
@@ -180,7 +180,7 @@ def test_a_deleted_voice_comes_back_as_it_was(tab, kept, studio):
 
 def test_deleting_twice_is_told_and_leaves_the_way_back(tab, kept):
     tab.delete(kept[1].id)
-    spoken, *way_back, anyway = tab.delete(kept[1].id)
+    spoken, *way_back, anyway, _ = tab.delete(kept[1].id)
     assert spoken.startswith("⚠️")
     assert all(each == gr.skip() for each in way_back)
     assert not anyway["visible"]

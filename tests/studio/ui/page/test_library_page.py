@@ -92,6 +92,27 @@ def test_a_voice_that_is_used_is_not_deleted_for_another_one(
     expect(panel.get_by_role("button", name="Delete anyway")).to_be_hidden()
 
 
+def test_delete_anyway_is_of_the_voice_that_it_was_asked_for(
+    page: Any, monkeypatch: pytest.MonkeyPatch, studio: Studio
+) -> None:
+    """The form of the next voice comes slowly; until then the button is there."""
+    opened = studio.scripts.read("", "Hello.")
+    studio.scripts.recast(opened.number, "", "#ada")
+    open_tab(page, "Voices")
+    panel = edit(page, "Ada")
+    expect(panel.get_by_label("Note")).to_have_value("The note of Ada.")
+    panel.get_by_role("button", name="Delete", exact=True).click()
+    panel.get_by_text("Ada is used by").wait_for()
+    held = Held(monkeypatch, "facts", voices)
+    edit(page, "Bo")
+    wait_until(held.begun.is_set)
+    anyway = panel.get_by_role("button", name="Delete anyway")
+    until_answered(page, anyway.click)
+    until_answered(page, held.may_end.set)
+    assert [each.name for each in studio.library.list()] == ["Bo"]
+    expect(anyway).to_be_hidden()
+
+
 def test_a_mood_that_is_saved_slowly_is_not_shown_as_another_one(
     page: Any, monkeypatch: pytest.MonkeyPatch, studio: Studio
 ) -> None:
