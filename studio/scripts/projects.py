@@ -52,6 +52,9 @@ PART = 500  # lines, or lines with takes, in 3 ms; 20,000 take half a second
 _LINES, _TAKES, _BETWEEN, _END = b'{"lines":[', b'{"takes":{', b']},"takes":{', b"}}"
 
 
+class DamagedProject(RequestError): ...
+
+
 class Project(Record):
     """A script with its cast and delivery; its audio is derived from it."""
 
@@ -235,11 +238,11 @@ class Projects:
         return number
 
     def open(self, number: str) -> Project:
-        """Read a project. Raises RequestError."""
+        """Read a project. Raises RequestError; DamagedProject where it is there."""
         try:
             return _read(self._path(number))
         except (OSError, ValueError) as error:
-            raise RequestError("This script cannot be opened: its file is damaged.") from error
+            raise DamagedProject("This script cannot be opened: its file is damaged.") from error
 
     def save(self, number: str, project: Project) -> Project:
         """Replace a project's file; after this returns it survives a crash."""

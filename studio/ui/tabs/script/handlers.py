@@ -22,6 +22,7 @@ from studio.imports.formats import SUFFIXES
 from studio.imports.projects.project_uploads import GONE
 from studio.scripts import Delivery, text_of
 from studio.scripts.open_script import OpenScript
+from studio.scripts.projects import DamagedProject
 from studio.scripts.rendering.playback import Payloads
 from studio.scripts.store import PROJECT_SUFFIX
 from studio.takes.event_transport import Payload
@@ -106,10 +107,18 @@ class ScriptTab:
         draft = sent.get("draft")
         if isinstance(draft, dict) and not shown[0] and draft.get("number") == sent.get("number"):
             draft = {**draft, "number": "", "seen": ""}  # what was typed into a deleted script
-        elif sent.get("asked") and not shown[0]:  # by its address
-            warn(NOT_THERE)
+        elif (asked := str(sent.get("asked") or "")) and not shown[0]:  # by its address
+            warn(self._why_not(asked))
         drafted = Shown(*shown[:FIELDS]).with_draft(draft)
         return *drafted, *shown[FIELDS:], sent.get("aloud") is not False
+
+    def _why_not(self, number: str) -> Message:
+        with suppress(RequestError):
+            try:
+                self.store.open(number)
+            except DamagedProject as error:
+                return error.message
+        return NOT_THERE
 
     def offer(self, number: str, mine: str, view: View) -> tuple[Update, Update, Update]:
         """Refresh the choices of scripts, voices and languages."""

@@ -327,6 +327,14 @@ def test_an_address_of_a_script_that_is_gone_is_told(tab, number):
     tab.arrive(event(number=number, asked=""))  # only remembered: nobody has asked for it
 
 
+def test_an_address_of_a_damaged_script_says_so(tab, number, tmp_path):
+    """Before, it was said to be deleted, though its file is there and can be mended."""
+    (path,) = tmp_path.rglob(f"{number}/project.json")
+    path.write_bytes(b"{")
+    with pytest.warns(UserWarning, match="its file is damaged"):
+        tab.arrive(event(number=number, asked=number))
+
+
 def test_an_export_that_its_server_has_forgotten_is_said_to_have_ended(studio, tmp_path):
     number = "20261128-174718-6e5960c53a6fed67"
     shown = ExportView(*ExportSection(studio, tmp_path).see(number, f"{number} ", "", Saved())[:5])
