@@ -72,17 +72,13 @@ def make_job(
     model = resolve(wish.model)
     LocalCheckpoint(model).language_id(wish.language, None)  # raises UnknownLanguage
     job = job.model_copy(update={"model": str(model)})
-    found = []
-    for segment in segments_of(recordings, recognise, anyway):
-        found.append(segment)
-        if len(found) > MOST_LINES:
-            raise InvalidSetting("There are more than {most:,} lines.", most=MOST_LINES)
-    check_enough(found)
     with explain_write_errors(folder.segments):
         folder.segments.mkdir(parents=True, exist_ok=True)
-    lines = []
-    for number, segment in enumerate(found):
-        name = f"{number:04d}.wav"
+    lines: list[Spoken] = []
+    for segment in segments_of(recordings, recognise, anyway):  # hours of them: written one by one
+        if len(lines) == MOST_LINES:
+            raise InvalidSetting("There are more than {most:,} lines.", most=MOST_LINES)
+        name = f"{len(lines):04d}.wav"
         if SHORTEST <= segment.seconds <= LONGEST:  # nothing is learned from longer ones
             write_wave(folder.segments / name, segment.waveform)
         lines.append(
@@ -96,6 +92,7 @@ def make_job(
                 anyway=segment.source in anyway,
             )
         )
+    check_enough(lines)
     folder.leave_out(lines)
     folder.write(job.model_copy(update={"lines": tuple(lines), "created": _now()}))
     return folder

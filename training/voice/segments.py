@@ -19,7 +19,7 @@ from engine.audio.recording_quality import OTHERS, has_others
 from engine.errors import InvalidAudio, InvalidSetting, InvalidText, TimbreError
 from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
-from training.voice.job import NOTHING
+from training.voice.job import NOTHING, Spoken
 from training.voice.recordings import WINDOW, Flawed, LongRecording, loudness, measured_recording
 
 SHORTEST, LONGEST = 1.0, 14.0  # seconds of a line that is used
@@ -232,7 +232,7 @@ def _of_one(segment: Segment, anyway: bool) -> Segment:
     return _flawed(segment, OTHERS, anyway)
 
 
-def check_enough(segments: Sequence[Segment]) -> None:
+def check_enough(segments: Sequence[Spoken]) -> None:
     """Raises InvalidSetting where too little is left to learn from."""
     used = [each for each in segments if not each.doubtful]
     seconds = sum(each.seconds for each in used)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,10 @@ import soxr
 from engine import InvalidAudio, InvalidSetting, InvalidText, NotSaved, RequestError, TimbreError
 from engine.errors import UnknownLanguage
 from studio.voices.voice_training import VoiceTraining
-from training.voice import judge
+from training.voice import judge, segments
 from training.voice.job import JobFolder
 from training.voice.prepare import Wish, has_consent, make_job, mendable
+from training.voice.recordings import LongRecording, measured_recording
 from training.voice.segments import cut, segments_of, trimmed
 from training.voice.texts import ENGLISH, READ, general_texts, judged_texts
 from training.voice.words import word_errors, words_of
@@ -204,6 +206,24 @@ def test_lines_that_are_set_aside_take_no_disk(tmp_path: Path) -> None:
     doubtful = {line.file for line in job.read().lines if line.doubtful}
     assert len(doubtful) == 19
     assert not doubtful & {path.name for path in job.segments.iterdir()}
+
+
+def test_hours_of_recordings_are_not_held_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An hour takes a third of a gigabyte, of the process that others are spoken to by."""
+    waves, most = list[weakref.ref[np.ndarray]](), list[int]()
+
+    def measured(path: Path) -> LongRecording:
+        recording = measured_recording(path)
+        waves.append(weakref.ref(recording.waveform))
+        most.append(sum(wave() is not None for wave in waves))
+        return recording
+
+    monkeypatch.setattr(segments, "measured_recording", measured)
+    job = make_job(tmp_path / "job", WISH, [spoken(tmp_path / "in", 12)]).read()
+    assert len(job.lines) == len(most) == 12
+    assert max(most) == 2  # the one that is read, and the one before it
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
