@@ -159,15 +159,21 @@ class ModelsTab:
             both(text) for field, text in ABLE.items() if getattr(capabilities, field)
         )
         state = both("Loaded" if loaded else "Not loaded")
-        what, text = ("unload", "Unload") if loaded else ("load", "Load")
-        button = (
-            f'<button type="button" data-do="{what}" data-model="{escape(name)}">'
-            f"{both(text)}</button>"
+        # Each has a place of its own: a second press of one never meets the other.
+        buttons = _button("load", "Load", name, not loaded) + _button(
+            "unload", "Unload", name, loaded
         )
         return (
             f"<li><div><strong>{escape(name)}</strong><small>{able}</small></div>"
-            f"<span>{state}</span>{'' if self._studio.guests else button}</li>"
+            f"<span>{state}</span>{'' if self._studio.guests else buttons}</li>"
         )
+
+
+def _button(what: str, text: str, model: str, shown: bool) -> str:
+    return (
+        f'<button type="button" data-do="{what}" data-model="{escape(model)}"'
+        f"{'' if shown else ' disabled'}>{both(text)}</button>"
+    )
 
 
 def build(studio: Studio) -> None:
