@@ -134,6 +134,7 @@ _TITLE = re.compile(rf"(?<!\w)({'|'.join(_TITLES)})\.?(?=\s+(?:(?:and|&)\s+)?[A-
 _STREET = re.compile(rf"(?<=[a-z0-9] )({'|'.join(_STREETS)})\b(\.?)(?!\w)")
 _AVENUE = re.compile(r"(?<!\w)(Ave|Av|Blvd)\.(?=\s[A-Z])")  # "Ave. Foch"
 _NAMED = re.compile(r"(?:[A-Z][\w'’-]{1,30}|[0-9]{1,4}(?:st|nd|rd|th))\s$")
+_DOCTOR = re.compile(r"\b((?i:the|an?|my|your|his|her|our|their|this|that) )Dr\.?(?=\s[a-z]|[,;:!?])")
 _SAINT = re.compile(r"(?<!\w)(?:St|Ste)\b\.?(?=\s?[A-Z][a-z])")
 _AFTER = re.compile(
     rf"(?:(?<=[\w&])|(?<=\.)(?=,))(,?\s)({'|'.join(_AFTER_NAMES)})(?:\.|\b(?!\.))(?!\w)"
@@ -218,6 +219,7 @@ def abbreviations(text: str, before: str) -> str:
     text = _LIFE.sub(lambda match: f"{_LIVED[match[1] or match[2]]} ", text)
     text = _OK.sub("okay", text)
     text = _NUMBERED.sub(lambda match: _say_numbered(match, before), text)
+    text = _DOCTOR.sub(r"\1doctor", text)
     text = _STREET.sub(_say_street, text)
     text = _AVENUE.sub(lambda match: _STREETS[match[1]], text)
     text = _TITLE.sub(_say_title, text)
@@ -308,7 +310,7 @@ def _say_after(match: re.Match[str]) -> str:
 
 def _say_phrase(match: re.Match[str]) -> str:
     """A full stop that also ends the sentence is kept."""
-    if match[0] == "EST.":  # a time zone
+    if match[0] in ("EST.", "Ono"):  # a time zone; Yoko
         return match[0]
     spoken = _PHRASES[match[0].lower()]
     capital = match[0][0].isupper() and match[0][1:].islower()  # no "YoY"

@@ -86,6 +86,8 @@ from engine.text.spoken_form import SpokenForm, spoken_form
         ("His ex. 3 months later it's def. 10 of them (ex. 2).", "His ex. Three months later it's def. Ten of them, example two."),
         ('Then ax[1].set is one.[1]', 'Then ax, one.set is one.'),
         ('At 9 a.m. Mary left. It shuts at 5 p.m. Bring food.', 'At nine eigh-em Mary left. It shuts at five pee-em. Bring food.'),
+        ('Yoko Ono sang. £200 ono, or £50 ONO.', 'Yoko Ono sang. Two hundred pounds or nearest offer, or fifty pounds or nearest offer.'),
+        ('The Dr. said so. See the Dr. now; my Dr, who is old, left Maple Dr. at noon.', 'The doctor said so. See the doctor now; my doctor, who is old, left Maple Drive at noon.'),
     ],
 )  # fmt: skip
 def test_what_strangers_wrote_is_said(written: str, spoken: str) -> None:
