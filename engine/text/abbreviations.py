@@ -134,7 +134,9 @@ _TITLE = re.compile(rf"(?<!\w)({'|'.join(_TITLES)})\.?(?=\s+(?:(?:and|&)\s+)?[A-
 _STREET = re.compile(rf"(?<=[a-z0-9] )({'|'.join(_STREETS)})\b(\.?)(?!\w)")
 _AVENUE = re.compile(r"(?<!\w)(Ave|Av|Blvd)\.(?=\s[A-Z])")  # "Ave. Foch"
 _NAMED = re.compile(r"(?:[A-Z][\w'’-]{1,30}|[0-9]{1,4}(?:st|nd|rd|th))\s$")
-_DOCTOR = re.compile(r"\b((?i:the|an?|my|your|his|her|our|their|this|that) )Dr\.?(?=\s[a-z]|[,;:!?])")
+_DOCTOR = re.compile(
+    r"\b((?i:the|an?|my|your|his|her|our|their|this|that) )Dr\.?(?=\s[a-z]|[,;:!?])"
+)
 _SAINT = re.compile(r"(?<!\w)(?:St|Ste)\b\.?(?=\s?[A-Z][a-z])")
 _AFTER = re.compile(
     rf"(?:(?<=[\w&])|(?<=\.)(?=,))(,?\s)({'|'.join(_AFTER_NAMES)})(?:\.|\b(?!\.))(?!\w)"

@@ -39,6 +39,7 @@ HELD_OUT = (
     "asterisk-fr",
     "klettres-hu",
 )
+LEARNED = "people"  # the folder of those who are not held out
 SOUNDS = (".ogg", ".wav", ".g722")
 MOST = 6 * 60  # seconds of one person
 FILES = 400  # of one person, at most, evenly from all
@@ -123,7 +124,7 @@ def levelled(wave: Wave) -> Wave:
 
 
 def pack_one(name: str, paths: list[Path], out: Path) -> str:
-    path = out / ("aside" if name in HELD_OUT else "people") / f"{name}.opus"
+    path = out / ("aside" if name in HELD_OUT else LEARNED) / f"{name}.opus"
     if path.exists():
         return f"{name}: there already"
     wave = levelled(decoded(paths[:: 1 + len(paths) // FILES])[: MOST * RATE])
@@ -162,7 +163,7 @@ def shard(wave: Wave, number: int) -> dict[str, object]:
 
 
 def unpack(packed: Path, folder: Path) -> None:
-    """Shards 00000, 00001, …: one person each, in the order of their names."""
+    """Shards 00000, 00001, … of what `pack` wrote: one person each, in the order of their names."""
     import soundfile
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -178,8 +179,11 @@ def unpack(packed: Path, folder: Path) -> None:
         np.savez(part, **shard(wave.clip(-1, 1).astype(np.float32), number))  # type: ignore[arg-type]
         part.rename(folder / f"{number:05d}.npz")
 
+    recordings = sorted((packed / LEARNED).glob("*.opus"))
+    if not recordings:
+        raise SystemExit(f"{packed / LEARNED} has no recordings")
     with ThreadPoolExecutor() as pool:
-        list(pool.map(one, enumerate(sorted(packed.glob("*.opus")))))
+        list(pool.map(one, enumerate(recordings)))
     (folder / "done").touch()
 
 

@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from random import Random
 
-from training.data import text_conversation, text_templates, text_words
+from training.data import text_conversation, text_templates, text_words, text_written
 
 KINDS = (
     ("example", 22),
@@ -28,6 +28,7 @@ KINDS = (
     ("any word", 24),
     ("pattern", 22),
     ("talk", 16),
+    ("written", 24),
     ("several", 6),
 )
 COMMON = 4000  # words this frequent in the prose are never held out
@@ -43,8 +44,10 @@ def unlearned() -> frozenset[str]:
     files = (HELD_OUT_SENTENCES, BENCH / "sentences.txt", card / "references.txt")
     lines = [line for path in files for line in path.read_text("utf-8").splitlines()]
     kinds = (card / "sentences.txt").read_text("utf-8").splitlines()
+    kinds += (BENCH / "quality/reading/written.tsv").read_text("utf-8").splitlines()
     paragraphs = re.split(r"(?<=[.?!])\s+", (card / "paragraphs.txt").read_text("utf-8"))
-    return frozenset([*lines, *(line.partition("\t")[2] for line in kinds), *paragraphs])
+    told = [text for line in kinds for text in line.split("\t")[1:]]
+    return frozenset([*lines, *told, *paragraphs])
 
 
 def _checksum(text: str) -> int:
@@ -87,6 +90,8 @@ class Corpus:
     def _any(self, random: Random, kind: str) -> str:
         if kind == "pattern":
             return text_templates.sentence(random, self.names)
+        if kind == "written":
+            return text_written.sentence(random, self.names)
         if kind == "talk":
             return text_conversation.sentence(random, self.names)
         if kind == "any word" and self.classes:

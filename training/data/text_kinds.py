@@ -1,7 +1,7 @@
 """Texts as they are also written: fragments, capitals, dashes, letters one by one.
 
-Each is what is written, and what a reader says of it. A long text is cut at joints, so its pieces
-begin in lower case and end in a comma, a colon or nothing; people write capitals and dashes.
+A long text is cut at joints, so its pieces begin in lower case and end in a comma, a colon or
+nothing; people write capitals and dashes.
 """
 
 from __future__ import annotations
@@ -21,57 +21,55 @@ AROUND = (
 FEWEST = 4  # words of a text that is cut
 
 
-def fragment(text: str, random: Random) -> tuple[str, str]:
+def fragment(text: str, random: Random) -> str:
     """A piece of a sentence, as it stands between two joints."""
     words = text.rstrip(".!?…\"'”’").split()
     if len(words) < FEWEST:
-        return text, text
+        return text
     first = random.choice((0, 0, random.randrange(1, len(words) - 1)))
     last = len(words) if first else random.randrange(2, len(words))
     piece = " ".join(words[first:last]).strip(",;:–— ")
     if first == 0 and random.random() < 0.5:
         piece = piece[0].lower() + piece[1:]
-    written = piece + random.choice(ENDINGS)
-    return written, written.replace(" –", ",")
+    return piece + random.choice(ENDINGS)
 
 
-def capitals(text: str, random: Random) -> tuple[str, str]:
-    """All of it, or one word, in capitals; said as if it were not."""
+def capitals(text: str, random: Random) -> str:
+    """All of it, or one word, in capitals."""
     if random.random() < 0.5:
-        return text.upper(), text
+        return text.upper()
     words = text.split()
     at = random.randrange(len(words))
-    return " ".join([*words[:at], words[at].upper(), *words[at + 1 :]]), text
+    return " ".join([*words[:at], words[at].upper(), *words[at + 1 :]])
 
 
-def titled(text: str, random: Random) -> tuple[str, str]:
-    """Some words begin with a capital, as names and titles do; said as if they did not."""
+def titled(text: str, random: Random) -> str:
+    """Some words begin with a capital, as names and titles do."""
     share = random.choice((0.2, 0.2, 0.4, 1.0))
     words = [
         word[0].upper() + word[1:] if random.random() < share else word for word in text.split()
     ]
-    return " ".join(words), text
+    return " ".join(words)
 
 
-def dashes(text: str, random: Random) -> tuple[str, str]:
-    """A dash where a comma was, said as that."""
+def dashes(text: str, random: Random) -> str:
+    """A dash where a comma was."""
     if ", " not in text:
-        return f"– {text}", text
-    return text.replace(", ", random.choice(DASHES), random.choice((1, 1, 2))), text
+        return f"– {text}"
+    return text.replace(", ", random.choice(DASHES), random.choice((1, 1, 2)))
 
 
-def letters(text: str, random: Random) -> tuple[str, str]:
+def letters(text: str, random: Random) -> str:
     """Letters one by one, as what is written short is spelt out."""
     spelt = " ".join(random.choices(LETTERS, k=random.randint(2, 4)))
-    written = random.choice(AROUND).format(spelt)
-    return written, written
+    return random.choice(AROUND).format(spelt)
 
 
-KINDS: tuple[Callable[[str, Random], tuple[str, str]], ...] = (
+KINDS: tuple[Callable[[str, Random], str], ...] = (
     fragment, fragment, fragment, capitals, titled, titled, dashes, letters,
 )  # fmt: skip
 
 
-def as_written(text: str, random: Random) -> tuple[str, str]:
-    """A text as it is, or in another kind: what is written and what is said."""
-    return random.choice(KINDS)(text, random) if random.random() < SHARE else (text, text)
+def as_written(text: str, random: Random) -> str:
+    """A text as it is, or in another kind."""
+    return random.choice(KINDS)(text, random) if random.random() < SHARE else text

@@ -155,10 +155,9 @@ def _round(random: Random) -> str:
     return f"{random.choice((100, 500, 1000, 10_000)) * random.randint(11, 99):,}"
 
 
-def _ordinal(random: Random) -> str:
-    value = random.randint(1, 31)
-    tail = {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th") if value not in (11, 12, 13) else "th"
-    return f"{value}{tail}"
+def ordinal(value: int) -> str:
+    few = {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
+    return f"{value}{few if value % 100 not in (11, 12, 13) else 'th'}"
 
 
 def name(random: Random, proper: Sequence[str]) -> str:
@@ -194,7 +193,7 @@ SLOTS: dict[str, Callable[[Random], str]] = {
     "percent": lambda r: str(r.randint(1, 100)),
     "phone": lambda r: f"{r.randint(200, 999)}-{r.randint(1000, 9999)}",
     "digits": lambda r: " ".join(str(r.randint(0, 9)) for _ in range(r.randint(2, 6))),
-    "ordinal": _ordinal,
+    "ordinal": lambda r: ordinal(r.randint(1, 31)),
     "decimal": lambda r: f"{r.randint(0, 99)}.{r.randint(0, 999)}",
 }
 

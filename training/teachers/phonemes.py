@@ -5,7 +5,8 @@ network of its voice). A file of them is made once, on any machine:
 
     python -m training.teachers.phonemes --corpus corpus.json --out said.json.gz --count 380000
 
-With --held-out it has the sentences that are never learned, to judge the talker by.
+Texts are in their spoken form, which is all that Mini is ever given (`tts_text_form`). With
+--held-out they are the sentences that are never learned, to judge the talker by.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
@@ -22,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from engine.text.letters import NAMES
+from engine.text.spoken_form import spoken_form
 from training.data import text as texts
 from training.data.phones import PHONES
 from training.data.text_kinds import as_written
@@ -41,6 +45,12 @@ _ALIKE = dict(zip(_LETTERS, _PHONES.split(), strict=True)) | {
 PHONE_OF = {letter: PHONES.index(name) for letter, name in _ALIKE.items()}
 
 
+_NAMES = "|".join(name.replace(" ", "-") for name in NAMES.values())
+_SPELT = re.compile(rf"\b(?:{_NAMES})(?:-(?:{_NAMES}))+(?='?s?\b)", re.IGNORECASE)
+_READ_AS = {"coevid": "covid", "fema": "FEMA", "imax": "IMAX"}  # else hibari reads them wrongly
+_RESPELT = re.compile(rf"\b(?:{'|'.join(_READ_AS)})\b", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class PhonemizedText:
     """A text, its phonemes, and after each of them how many characters of the text are said."""
@@ -58,16 +68,22 @@ class Reader:
 
         self._rules, self._normalize = g2p.G2P(), g2p.normalize
 
-    def read(self, text: str, written: str = "") -> PhonemizedText | None:
-        """Read a text, which may be `written` otherwise. None if a letter has no phone here, or if
-        there are too many phones."""
-        plain = self._normalize(text)
+    def read(self, text: str) -> PhonemizedText | None:
+        """Read a text in its spoken form. None if a letter has no phone here, or if there are too
+        many phones."""
+        plain = self._normalize(apart(text))
         words = [""]
         for token in self._rules.phonemize_tokens(self._rules.tokenize(plain)):
             words[-1] += token.phonemes or ""
             if token.whitespace:
                 words.append("")
-        return align_words(written or text, plain, words)
+        return align_words(text, plain, words)
+
+
+def apart(form: str) -> str:
+    """As hibari reads a spoken form best: names of letters ("eff-bee-eye") are words for it."""
+    form = _SPELT.sub(lambda match: match[0].replace("-", " "), form)
+    return _RESPELT.sub(lambda match: _READ_AS[match[0].lower()], form)
 
 
 def align_words(text: str, plain: str, words: list[str]) -> PhonemizedText | None:
@@ -148,11 +164,11 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true")
     args = parser.parse_args()
     corpus, random, reader = texts.load(args.corpus), Random(args.seed), Reader()
-    drawn = [(text, text) for text in corpus.held_sentences[: args.count]]
+    drawn = corpus.held_sentences[: args.count]
     if not args.held_out:
-        texts_drawn = dict.fromkeys(corpus.draw(random) for _ in range(args.count))
-        drawn = list(dict.fromkeys(as_written(text, random) for text in texts_drawn))
-    read = [each for written, text in drawn if (each := reader.read(text, written))]
+        drawn = [as_written(corpus.draw(random), random) for _ in range(args.count)]
+    forms = dict.fromkeys(map(spoken_form, drawn))
+    read = [each for form in forms if (each := reader.read(form))]
     save(read, args.out)
     print(f"{len(read)} of {len(drawn)} texts")
 

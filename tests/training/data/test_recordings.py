@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
+import soundfile
 import torch
 
-from training.data.recordings import SEGMENT, person, shard, trimmed
+from training.data.recordings import SEGMENT, person, shard, trimmed, unpack
 from training.data.speech_format import FRAME, IGNORED, RATE
 from training.data.speech_pool import SpeechPool
 from training.train_codec import kept_rows, mixed
@@ -50,3 +52,16 @@ def test_people_are_in_a_batch_and_their_phones_are_not(tmp_path: Path) -> None:
     assert wave.abs().max() <= 1.0
     assert (phones[:kept] == 0).all()
     assert (phones[kept:] == IGNORED).all()
+
+
+def test_what_is_packed_becomes_shards_and_an_empty_folder_is_told(tmp_path: Path) -> None:
+    packed, folder = tmp_path / "packed", tmp_path / "shards"
+    with pytest.raises(SystemExit, match="has no recordings"):
+        unpack(packed, folder)
+    (packed / "people").mkdir(parents=True)
+    soundfile.write(packed / "people/anna.opus", speech(20), RATE, format="OGG", subtype="OPUS")
+    unpack(packed, folder)
+    assert (folder / "done").exists()
+    pool = SpeechPool(folder, 0.1, torch.device("cpu"))
+    assert pool.refresh() == 1
+    assert 19 < pool.hours * 3600 < 21

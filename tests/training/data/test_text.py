@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from bench import workload
 from bench.quality.voice_card import plan
-from training.data import text, text_conversation, text_templates, text_words
+from engine.text.spoken_form import spoken_form
+from training.data import text, text_conversation, text_templates, text_words, text_written
 
 
 @pytest.fixture(scope="module")
@@ -179,3 +180,16 @@ def test_half_of_the_hundreds_are_round() -> None:
     made = [int(text_templates.SLOTS["hundreds"](random)) for _ in range(2000)]
     assert all(100 <= value < 1000 for value in made)
     assert 0.5 < sum(value % 10 == 0 for value in made) / len(made) < 0.6
+
+
+@given(st.integers())
+def test_what_is_written_is_filled_and_has_a_spoken_form(seed: int) -> None:
+    made = text_written.sentence(Random(seed), ["Quimby"])
+    assert not {"{", "}"} & set(made)
+    said = spoken_form(made)
+    assert said
+    assert not re.search(r"[0-9$£€%°@#]", said)
+
+
+def test_written_sentences_that_reading_is_judged_by_are_never_learned() -> None:
+    assert {"The ticket costs £20.", "The ticket costs twenty pounds."} <= text.unlearned()

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data.text_kinds import KINDS, as_written, capitals, dashes, fragment
+from training.data.text_kinds import KINDS, as_written, capitals, fragment
 
 TEXT = "Tom opened the door, and the dog ran out into the rain."
 
@@ -16,19 +16,15 @@ TEXT = "Tom opened the door, and the dog ran out into the rain."
 def test_kinds_say_what_they_write(seed: int) -> None:
     random = Random(seed)
     for kind in KINDS:
-        written, spoken = kind(TEXT, random)
+        written = kind(TEXT, random)
         assert written.strip()
         plain = written.lower().replace(" ", "").strip("–—-,.:;")
         assert plain[:1].isalpha()
-        assert spoken
-    written, spoken = capitals(TEXT, random)
-    assert spoken == TEXT
-    assert written.lower() == TEXT.lower()
-    assert len(fragment(TEXT, random)[0]) <= len(TEXT) + 2
-    assert dashes(TEXT, random)[1] == TEXT
+    assert capitals(TEXT, random).lower() == TEXT.lower()
+    assert len(fragment(TEXT, random)) <= len(TEXT) + 2
 
 
 def test_most_texts_stay_as_they_are() -> None:
     random = Random(1)
-    same = sum(as_written(TEXT, random) == (TEXT, TEXT) for _ in range(2_000))
+    same = sum(as_written(TEXT, random) == TEXT for _ in range(2_000))
     assert 0.7 < same / 2_000 < 0.85
