@@ -6,6 +6,7 @@ user names. Lines whose words cannot be theirs by their length are set aside and
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -59,6 +60,9 @@ def find_recordings(paths: Sequence[Path]) -> list[Path]:
         found += [each for each in inner if each.suffix.lower() in SOUNDS]
     if not found:
         raise InvalidAudio("There is no recording among these. Name sound files, or their folder.")
+    for name in (os.fsencode(path.name) for path in found):
+        if (plain := name.decode(errors="replace")).encode() != name:  # no job could have it
+            raise InvalidAudio("Rename {name}: its name is no UTF-8.", name=plain)
     return found
 
 

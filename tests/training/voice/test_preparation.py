@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import sys
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -101,6 +103,15 @@ def test_endings_that_are_written_large_give_words_too(tmp_path: Path) -> None:
     cue = f"1\r\n00:00:00,000 --> 00:00:04,100\r\n{ENGLISH[1]}\r\n"
     (tmp_path / "LONG.SRT").write_bytes(cue.encode("utf-8-sig"))
     assert [each.text for each in segments_of([short, long])] == list(ENGLISH[:2])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_name_of_an_old_archive_is_told_before_all_work(tmp_path: Path) -> None:
+    """Before, the job could not be written in the end, hours of recognising later."""
+    folder = spoken(tmp_path / "in", 9)
+    os.rename(folder / "line0.wav", os.fsencode(folder / "M") + b"\xfcller.wav")  # Latin-1
+    with pytest.raises(InvalidAudio, match="Rename M\ufffdller"):
+        make_job(tmp_path / "job", WISH, [folder], lambda wave: pytest.fail("it was heard"))
 
 
 def test_a_list_tells_the_words_of_its_own_folder(tmp_path: Path) -> None:
