@@ -173,3 +173,36 @@ def test_a_voices_form_and_what_came_of_it_are_in_view(
     panel.get_by_role("button", name="Save changes").click()
     expect(panel.get_by_text("already. Choose another name.")).to_be_in_viewport()
     expect(panel.get_by_label("Note")).to_have_value("A note that took time.")
+
+
+# Whether the last sign of a text is drawn left of its first one.
+LEFTWARDS = """(element) => {
+  const text = element.firstChild
+  const left = (at) => {
+    const range = document.createRange()
+    range.setStart(text, at)
+    range.setEnd(text, at + 1)
+    return range.getBoundingClientRect().left
+  }
+  return left(text.length - 1) < left(0)
+}"""
+
+
+def test_a_line_that_runs_to_the_left_ends_there_with_its_full_stop(
+    open_page: OpenPage, url: str
+) -> None:
+    page = open_page(url)
+    tap = Tap(page, 0)
+    page.get_by_label("Text", exact=True).first.fill("שלום לך.")
+    page.locator(".timbre-go:visible").click()
+    tap.wait("now?.over && now.made")
+    shown = [page.locator(".timbre-take:visible p").first, page.locator(".timbre-player .text")]
+    assert [each.evaluate(LEFTWARDS) for each in shown] == [True, True]
+    open_tab(page, "Script")
+    text = page.locator("#script-text textarea")
+    text.fill("Anna: Good evening.\nאנה: שלום לך.")
+    page.get_by_role("button", name="Split into lines").click()
+    said = page.locator("#script-lines article p")
+    expect(said).to_have_count(2)
+    assert [each.evaluate(LEFTWARDS) for each in said.all()] == [False, True]
+    expect(text).to_have_css("unicode-bidi", "plaintext")
