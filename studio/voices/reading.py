@@ -20,7 +20,7 @@ import soundfile
 
 from engine import InvalidAudio, explain_write_errors, write_atomic
 from studio.voices.kept_models import FOLDER
-from training.voice.prepare import check_consent
+from training.voice.prepare import check_consent, written_out
 from training.voice.recordings import Flawed, write_wave
 from training.voice.segments import segments_of
 
@@ -45,6 +45,7 @@ class Reading:
         or InvalidText for what nothing is learned from; Flawed for a sound that can be taken
         `anyway`."""
         check_consent(agreed)
+        text, agreed = map(written_out, (text, agreed))
         with TemporaryDirectory() as beside:
             copy = Path(beside) / f"recording{recording.suffix}"
             with explain_write_errors(copy):

@@ -108,6 +108,11 @@ def has_consent(said: str) -> bool:
     return len(_WORDS.findall(said)) >= 2
 
 
+def written_out(typed: str) -> str:
+    """As a file can hold it: a browser may send half of an emoji."""
+    return typed.encode(errors="replace").decode()
+
+
 def mendable(folder: JobFolder) -> list[Spoken]:
     """The lines that are left out and whose recording is there to be heard."""
     return [each for each in folder.left_out if (folder.segments / each.file).is_file()]
@@ -118,7 +123,7 @@ def mend(folder: JobFolder, file: str, text: str) -> None:
 
     Raises InvalidText where these cannot be its words either.
     """
-    job, text = folder.read(), " ".join(text.split())[:2_000]
+    job, text = folder.read(), written_out(" ".join(text.split())[:2_000])
     if file not in {each.file for each in mendable(folder)}:
         raise InvalidText("Choose a line that is left out.")
     wave = soundfile.read(folder.segments / file, dtype="float32")[0]

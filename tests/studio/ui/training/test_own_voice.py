@@ -851,6 +851,20 @@ def test_a_sentence_in_which_others_seem_to_speak_is_kept_anyway(
     assert "read: 1" in form.take_anyway(*said)[2]
 
 
+def test_half_of_an_emoji_is_no_fault(trainings, tmp_path, done) -> None:
+    half, recording = "\ud83d", written(tmp_path / "recording.wav", voiced(4.5))
+    said = ENGLISH[0] + half, "Ann Lee, mine" + half
+    assert "read: 1" in ReadingForm(trainings.data).take(str(recording), *said, "the browser")[2]
+    assert Reading(trainings.data, "the browser").texts() == {ENGLISH[0] + "?"}
+    done.segments.mkdir()
+    written(done.segments / "0000.wav", voiced(4.5))
+    line = Spoken(file="0000.wav", text="No", doubtful=Message("no words"))
+    done.write(done.read().model_copy(update={"lines": (line,)}))
+    done.leave_out([line])
+    assert "is taken" in LinesForm(trainings).mend(ID, "0000.wav", said[0])
+    assert done.read().lines[0].text == ENGLISH[0] + "?"
+
+
 def test_a_sentence_read_again_needs_no_permission(trainings, tmp_path) -> None:
     own, recording = Reading(trainings.data, "browser"), tmp_path / "recording.wav"
     written(recording, voiced(4.5))
