@@ -6,7 +6,6 @@ server sent last; where the text differs from it, the user has typed.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
@@ -39,6 +38,7 @@ from studio.ui.tabs.script.options import (
     values_of,
     with_changes,
 )
+from studio.ui.tabs.script.received import tell_received
 from studio.ui.tabs.script.shown import FIELDS, Shown
 from studio.ui.tabs.script.view import EXAMPLE, Board, View
 from studio.ui.tabs.script.words import characters, tell_joined
@@ -59,7 +59,6 @@ DELETED = Message("This script was deleted. What you wrote here is a script of i
 NOT_THERE = Message("There is no script at this address any more: it was deleted.")
 CHANGED = Message("Another tab has changed this script. This is how it is now.")
 UPLOAD = "Upload a file"
-RENAMED = "There is a script of this name already. This one is called “{title}”."
 TYPED = Message(
     "Another tab has changed this script. What you have typed here becomes a script of its own "
     "when you press a button."
@@ -187,8 +186,7 @@ class ScriptTab:
             visible = {number for _, number in self._listed(mine)}
             taken = [title for number, title in titles.items() if number in visible]
             opened = self.store.receive(Path(path), taken)
-            if re.sub(r" \(\d+\)$", "", opened.project.title) in taken:
-                inform(Message(RENAMED, title=opened.project.title))
+            tell_received(opened, taken)
             return self.show(opened.number, mine)
         return (gr.skip(),) * (FIELDS + READING)
 

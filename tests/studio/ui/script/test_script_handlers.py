@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from zipfile import ZipFile
 
 import gradio as gr
 import pytest
@@ -19,7 +20,7 @@ from studio.ui.tabs.script.options import UNREAD, AsRead, values_of
 from studio.ui.tabs.script.shown import Shown
 from studio.ui.tabs.script.view import EXAMPLE, View
 from tests.support.script_tab_makers import LINES, LONG, act, event, html, page, spoken, statuses
-from tests.support.tab_makers import make_studio, payloads_of, some_clone
+from tests.support.tab_makers import make_studio, payloads_of, recording, some_clone
 
 
 def test_a_text_becomes_a_script_with_a_voice_for_everybody(tab, number, studio):
@@ -269,6 +270,22 @@ def test_a_project_is_saved_and_received_under_a_free_name(tab, number, studio, 
     guests = ScriptTab(replace(studio, guests=True))
     guests.receive(str(path), "")  # of other people's scripts nothing is told
     assert guests.store.listed()[0][0].startswith("The Key ·")
+
+
+def test_what_a_project_has_lost_of_its_sounds_is_told(tab, number, studio, tmp_path):
+    tab.receive(str(save_project(tab.store, number, tmp_path)), "")  # never spoken: none is lost
+    studio.music.add(number, recording(tmp_path / "Rain.wav"), {})
+    spoken(tab, number, aloud=False)
+    line = tab.store.open(number).script.lines[0].id
+    act(tab, number, do="edit", line=line, text="Something else.", who="")  # keeps a take
+    spoken(tab, number, aloud=False)
+    path = save_project(tab.store, number, tmp_path)
+    tab.receive(str(path), "")  # all is there
+    with ZipFile(path) as whole, ZipFile(tmp_path / "bare.zip", "w") as bare:
+        bare.writestr("project.json", whole.read("project.json"))
+    lost = f"those of {LINES} lines .*, 1 pieces of music, 1 earlier takes"
+    with pytest.warns(UserWarning, match=lost):
+        tab.receive(str(tmp_path / "bare.zip"), "")
 
 
 TWO = "Anna: Good evening, my dear old friend of mine.\nBen: Good evening to you, too, dear Anna."
