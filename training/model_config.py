@@ -13,7 +13,7 @@ from training.data.speakers import NAMED
 from training.tokenizer import SIZE, SPECIAL
 
 CODES = 256  # entries of each codebook
-DECODER_DIM = 384  # channels of the codec's decoder where it has most of them
+DECODER_DIM = 512  # channels of the codec's decoder where it has most of them
 WIDTH = 320  # of the talker, and of a speaker embedding
 CODEBOOKS = 16
 SPECIAL_CODES = 1024  # ids above CODES: never sampled, except end of speech
@@ -111,7 +111,7 @@ def talker() -> dict[str, Any]:
         "vocab_size": CODES + SPECIAL_CODES,
         "hidden_size": WIDTH,
         "intermediate_size": 896,
-        "num_hidden_layers": 8,
+        "num_hidden_layers": 12,
         "num_attention_heads": 5,
         "num_key_value_heads": 1,
         "head_dim": 64,
@@ -216,12 +216,12 @@ def codec_decoder() -> dict[str, Any]:
         "codebook_dim": 128,
         "codebook_size": CODES,
         "hidden_size": 160,
-        "intermediate_size": 320,
+        "intermediate_size": 480,
         "latent_dim": 160,
         "num_attention_heads": 5,
         "num_key_value_heads": 5,
         "head_dim": 32,
-        "num_hidden_layers": 3,
+        "num_hidden_layers": 6,
         "num_quantizers": CODEBOOKS,
         "num_semantic_quantizers": 1,
         "sliding_window": 72,
