@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from string import ascii_uppercase
 
 SHARE = 0.3  # of the texts
 ENDINGS = (",", ",", ",", ":", ";", "", " –", ".", ".")
 DASHES = (" – ", " — ", "—", " - ")
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 AROUND = (
     "The {} called again this morning.", "She works for the {}.", "It says {} on the label.",
     "That is spelt {}.", "My {} is broken.", "The letters are {}.", "Have you asked the {}?",
@@ -61,7 +61,7 @@ def dashes(text: str, random: Random) -> str:
 
 def letters(text: str, random: Random) -> str:
     """Letters one by one, as what is written short is spelt out."""
-    spelt = " ".join(random.choices(LETTERS, k=random.randint(2, 4)))
+    spelt = " ".join(random.choices(ascii_uppercase, k=random.randint(2, 4)))
     return random.choice(AROUND).format(spelt)
 
 

@@ -10,53 +10,53 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 
-def _list(text: str) -> list[str]:
+def listed(text: str) -> list[str]:
     return text.split("|")
 
 
-MONTHS = _list(
+MONTHS = listed(
     "January|February|March|April|May|June|July|August|September|October|November|December"
 )
-DAYS = _list("Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday")
-NAMES = _list(
+DAYS = listed("Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday")
+NAMES = listed(
     "Anna|Ben|Carla|David|Emma|Frank|Grace|Henry|Irene|Jack|Kate|Leo|Maria|Nora|Oscar|Paul|"
     "Rosa|Sam|Tina|Victor|Wendy|Alice|Robert|Susan|Peter|Laura|Martin|Julia|Simon|Helen"
 )
-PEOPLE = _list(
+PEOPLE = listed(
     "my brother|my sister|the teacher|the doctor|the driver|our neighbor|the old man|"
     "the girl|the boy|the captain|a friend of mine|the manager|the nurse|the farmer|"
     "the woman next door|the new student|the engineer|the cook|the pilot|somebody|everyone|"
     "nobody|he|she"
 )
-PLACES = _list(
+PLACES = listed(
     "the station|the market|the river|the library|the garden|the harbor|the kitchen|"
     "the office|the old bridge|the school|the hospital|the airport|the forest|the mountain|"
     "the museum|the city center|the beach|the hotel|the park|London|Paris|Boston|Chicago|"
     "New York|Berlin"
 )
-THINGS = _list(
+THINGS = listed(
     "book|letter|window|table|lamp|chair|picture|bottle|garden|computer|telephone|umbrella|"
     "hammer|basket|blanket|candle|camera|bicycle|suitcase|newspaper|violin|kettle|ticket|map|"
     "key|box|coat"
 )
-ADJECTIVES = _list(
+ADJECTIVES = listed(
     "small|large|red|blue|green|yellow|old|new|heavy|broken|quiet|bright|empty|beautiful|"
     "strange|warm|cold|soft|wooden|simple|expensive|cheap|clean|dirty|round|narrow|wide|sharp"
 )
-PAST = _list(
+PAST = listed(
     "found|lost|bought|sold|carried|opened|repaired|painted|wanted|forgot|took|brought|"
     "dropped|cleaned|borrowed|noticed|remembered|described|moved|hid"
 )
-INFINITIVES = _list("find|lose|buy|sell|carry|open|repair|paint|want|forget")
-LATER = _list(
+INFINITIVES = listed("find|lose|buy|sell|carry|open|repair|paint|want|forget")
+LATER = listed(
     "yesterday|this morning|last night|two days ago|after lunch|before dinner|on Sunday|"
     "last week|an hour ago|at the end of the day|in the afternoon|just in time|"
     "without a word|again"
 )
-UNITS = _list(
+UNITS = listed(
     "meters|miles|kilometers|pounds|dollars|hours|minutes|seconds|days|people|pages|steps"
 )
-OPENERS = _list(
+OPENERS = listed(
     "Well, |Of course, |Listen, |In the end, |Suddenly, |However, |Please, |Yes, |No, ||||||"
 )
 PATTERNS = (

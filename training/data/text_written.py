@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from random import Random
+from string import ascii_lowercase, ascii_uppercase
 
 from engine.text.letters import LETTERED, WORDS
 from training.data.text_templates import (
@@ -20,44 +21,38 @@ from training.data.text_templates import (
     PEOPLE,
     PLACES,
     THINGS,
+    listed,
     ordinal,
 )
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-def _list(text: str, between: str = "|") -> list[str]:
-    return text.split(between)
-
-
 ACRONYMS = sorted(LETTERED | WORDS)
-ROMAN = _list("II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVIII XIX XX XXI", " ")
-DO = _list(
+ROMAN = listed("II|III|IV|V|VI|VII|VIII|IX|X|XI|XII|XIII|XIV|XV|XVI|XVIII|XIX|XX|XXI")
+DO = listed(
     "read|add|take|open|close|install|print|visit|use|cut|pour|bake|wait|call|text|ring|dial|see|"
     "ask|bring|send|go to|follow|choose|press|turn|check|write to|look at|come on|buy|sell|try|"
     "move|keep|leave|meet me at|save|start|stop|find|get|put|mix|boil|lift|watch|count|name|play|"
     "drop|push|pull|hold|show|tell me about|ship|fill|stir|skip"
 )
-TITLES = _list("Dr.|Mrs.|Mr.|Ms.|Prof.|Gen.|Capt.|Sen.|Rep.|Sgt.|Lt.|St.|Rev.|Gov.|Col.")
-STREETS = _list("St.|Ave.|Rd.|Dr.|Blvd.|Ln.|Sq.")
-KINGS = _list(
+TITLES = listed("Dr.|Mrs.|Mr.|Ms.|Prof.|Gen.|Capt.|Sen.|Rep.|Sgt.|Lt.|St.|Rev.|Gov.|Col.")
+STREETS = listed("St.|Ave.|Rd.|Dr.|Blvd.|Ln.|Sq.")
+KINGS = listed(
     "Henry|Louis|Elizabeth|George|Edward|Charles|William|Philip|Pope Pius|Queen Mary|Pope Paul|"
     "King James"
 )
-PARTS = _list("Chapter|Act|Part|Volume|Book|Scene|World War|Section|Type|Phase|Level|Title")
-UNITS = _list(
+PARTS = listed("Chapter|Act|Part|Volume|Book|Scene|World War|Section|Type|Phase|Level|Title")
+UNITS = listed(
     "km|m|cm|mm|mi|ft|kg|g|mg|lb|oz|ml|l|km/h|mph|m/s|GB|MB|kB|TB|GHz|MHz|Hz|kHz|W|kW|V|A|min|h|s|"
     "ms|°C|°F|km²|m²|m³|µg|%|dB|rpm|kWh|hrs|lbs|tbsp|tsp"
 )
-DOMAINS = _list("com|org|net|co.uk|de|edu|io|gov|info")
-FILES = _list("txt|pdf|docx|jpg|png|mp3|csv|zip|html|py")
-MODELS = _list("{L}{d}|{L}{L} {dd}|{L}{dd}|{L}{L}{dd}|{L}-{dd}|{L}{d}{L}|{dd}{L}|{L}{d}-{d}")
-CURRENCIES = _list(
+DOMAINS = listed("com|org|net|co.uk|de|edu|io|gov|info")
+FILES = listed("txt|pdf|docx|jpg|png|mp3|csv|zip|html|py")
+MODELS = listed("{L}{d}|{L}{L} {dd}|{L}{dd}|{L}{L}{dd}|{L}-{dd}|{L}{d}{L}|{dd}{L}|{L}{d}-{d}")
+CURRENCIES = listed(
     "${n}|£{n}|€{n}|${n}|¥{n}|${n} million|£{n}m|${n}bn|${n}k|€{n} billion|{n}p|{n}¢|{n} USD|"
     "US${n}|${n}-${m}"
 )
-FRACTIONS = _list("1/2|1/4|3/4|2/3|1/8|½|¾|⅓|1/3|5/8|7/10")
-AND_FRACTIONS = _list("½|¾| 1/2| 1/4| 2/3")
+FRACTIONS = listed("1/2|1/4|3/4|2/3|1/8|½|¾|⅓|1/3|5/8|7/10")
+AND_FRACTIONS = listed("½|¾| 1/2| 1/4| 2/3")
 
 CARRIERS = (
     "{Do} {item} {later}.",
@@ -90,7 +85,7 @@ CARRIERS = (
     "{Item}.",
     "{Item}?",
 )
-ITEMS = _list(
+ITEMS = listed(
     "{money}|{money}|{amount}|{amount}|a {thing} of {amount}|{amount} of {thing}s|approx. {amount}|"
     "{range} {unit}|{range} {thing}s|{range}% of the {thing}s|{percent}%|{degrees}|{big} {thing}s|"
     "{big}|{fraction} {thing}|{fraction} of the {thing}|{mixed} {thing}s|{version} {thing}s|"
@@ -163,7 +158,7 @@ def _range(random: Random) -> str:
 def _code(random: Random) -> str:
     def drawn(match: re.Match[str]) -> str:
         if match[1] == "L":
-            return random.choice(LETTERS)
+            return random.choice(ascii_uppercase)
         return str(random.randint(1, 9) if match[1] == "d" else random.randint(10, 400))
 
     return re.sub(r"{(\w+)}", drawn, random.choice(MODELS))
@@ -253,8 +248,8 @@ SLOTS: dict[str, Callable[[Random], str]] = {
     "isbn": lambda r: _digits(r, 3, 1, 2, 6, 1),
     "king": _of(KINGS),
     "later": _of(LATER),
-    "letter": _of(LETTERS + LETTERS.lower()),
-    "letters": lambda r: "".join(r.choices(LETTERS, k=r.randint(2, 4))),
+    "letter": _of(ascii_uppercase + ascii_lowercase),
+    "letters": lambda r: "".join(r.choices(ascii_uppercase, k=r.randint(2, 4))),
     "mixed": lambda r: f"{r.randint(1, 9)}{r.choice(AND_FRACTIONS)}",
     "money": _money,
     "name": _of(NAMES),

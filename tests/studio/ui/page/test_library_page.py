@@ -51,6 +51,16 @@ def edit(page: Any, name: str) -> Any:
     return page.get_by_role("tabpanel").filter(has=page.locator("#library-voices")).last
 
 
+def edit_used(page: Any, studio: Studio) -> Any:
+    """Open the form of Ada, who speaks in a script."""
+    opened = studio.scripts.read("", "Hello.")
+    studio.scripts.recast(opened.number, "", "#ada")
+    open_tab(page, "Voices")
+    panel = edit(page, "Ada")
+    expect(panel.get_by_label("Note")).to_have_value("The note of Ada.")
+    return panel
+
+
 def answered_late(page: Any, held: Held, press: Callable[[], object]) -> None:
     """Press while an answer is waited for, which comes when the page asks for nothing more."""
 
@@ -79,11 +89,7 @@ def test_a_form_that_is_saved_slowly_is_not_shown_as_that_of_another_voice(
 def test_a_voice_that_is_used_is_not_deleted_for_another_one(
     page: Any, monkeypatch: pytest.MonkeyPatch, studio: Studio
 ) -> None:
-    opened = studio.scripts.read("", "Hello.")
-    studio.scripts.recast(opened.number, "", "#ada")
-    open_tab(page, "Voices")
-    panel = edit(page, "Ada")
-    expect(panel.get_by_label("Note")).to_have_value("The note of Ada.")
+    panel = edit_used(page, studio)
     held = Held(monkeypatch, "usage_of", voices)
     panel.get_by_role("button", name="Delete", exact=True).click()
     answered_late(page, held, lambda: edit(page, "Bo"))
@@ -96,11 +102,7 @@ def test_delete_anyway_is_of_the_voice_that_it_was_asked_for(
     page: Any, monkeypatch: pytest.MonkeyPatch, studio: Studio
 ) -> None:
     """The form of the next voice comes slowly; until then the button is there."""
-    opened = studio.scripts.read("", "Hello.")
-    studio.scripts.recast(opened.number, "", "#ada")
-    open_tab(page, "Voices")
-    panel = edit(page, "Ada")
-    expect(panel.get_by_label("Note")).to_have_value("The note of Ada.")
+    panel = edit_used(page, studio)
     panel.get_by_role("button", name="Delete", exact=True).click()
     panel.get_by_text("Ada is used by").wait_for()
     held = Held(monkeypatch, "facts", voices)
